@@ -10,10 +10,10 @@
                           and a (a quarter, half, one, two pots, all-in) in no-limit games. There `r300` also is an
                           answer: a raise to 300 chips in all, brought into the legal range as a dealer does.
 
-A bot with `act` is taken to draw its actions, so that it may answer otherwise when it is asked again. `exploit` and
-`@lbr:` then ask it repeatedly (`protocol.ASKED_TIMES`), and its results are not averaged over imagined hands. One that
-always answers a situation alike, by a letter or by its probabilities, says so with an attribute `draws = False`; the
-answers of `probabilities` are always taken for the mix itself.
+A bot with `act` is taken to draw its actions, so that it may answer otherwise when it is asked again. `counter --judge`
+and `@lbr:` then ask it repeatedly (`protocol.ASKED_TIMES`), and its results are not averaged over imagined hands. One
+that always answers a situation alike, by a letter or by its probabilities, says so with an attribute `draws = False`;
+the answers of `probabilities` are always taken for the mix itself.
 
 A bot with `probabilities` may have a third method in no-limit games:
 

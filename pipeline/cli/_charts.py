@@ -1,4 +1,4 @@
-"""Starting-hand charts of `chart`, `show chart` and `solve preflop`: drawn in the terminal or written to a file.
+"""Starting-hand charts of `show chart` and `solve preflop`: drawn in the terminal or written to a file.
 
 In goes a counted `Chart` and the numbers of its situations, out comes text for the terminal, or a file of the kind that
 its extension names.
@@ -13,8 +13,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
-
 from pipeline.cli._options import file_kind
 from pipeline.runtime.files import write_text
 
@@ -25,24 +23,19 @@ KINDS = (".svg", ".txt", ".chart", ".json")
 """kinds of files of a chart: a picture, the text that `parse_chart` reads (two endings), an object"""
 
 
-situations_option = click.option(
-    "--situations", type=click.IntRange(1), default=4, show_default=True, help="Draw so many, largest first."
-)
-
-
 def check_chart_file(path: Path | None) -> None:
     """Refuse a file that a chart cannot be written to, before any work is done."""
     if path is not None:
         file_kind(path, *KINDS)
 
 
-def write_chart(chart: Chart, path: Path, *, situations: int, title: str) -> None:
-    """Write a chart as its file's extension says; a picture has the largest situations, other kinds have all."""
-    from pipeline.report.grids import chart_picture, largest
+def write_chart(chart: Chart, path: Path, situations: Sequence[int], *, title: str) -> None:
+    """Write a chart as its file's extension says; a picture has the named situations, other kinds have all."""
+    from pipeline.report.grids import chart_picture
 
     kind = file_kind(path, *KINDS)
     if kind == ".svg":
-        text = chart_picture(chart, largest(chart, situations), title=title)
+        text = chart_picture(chart, situations, title=title)
     elif kind == ".json":
         text = json.dumps(chart.json(range(len(chart.words)))) + "\n"
     else:

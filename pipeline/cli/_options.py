@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.parallel import processors
 
 if TYPE_CHECKING:
     from pipeline.runtime.dask_cluster import Cluster
@@ -25,6 +27,8 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 FOLDER = click.Path(file_okay=False, path_type=Path)
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
+MAX_WORKERS = 1024
+"""threads of a run, whatever is typed"""
 DEALS_RANGE = click.IntRange(1, 10**12)
 """deals that a strategy can be learnt from"""
 OPEN_FLAG = "pipeline.open"
@@ -32,9 +36,8 @@ OPEN_FLAG = "pipeline.open"
 
 HOLDEM = "holdem.limit.2p.reverse_blinds"
 """the name of limit hold'em for two, the ACPC's game"""
-AGENTS_GAME = "A game file or its name.  [default: the bundles' game, or limit hold'em for two]"
-DATA_GAME = "The game's name, where the data holds several."
-LOGS_GAME = "A game file or its name, for all logs.  [default: what their headers or lines say]"
+GAME = "A game's name or file.  [default: the game of the bundles or logs, else limit hold'em]"
+DATA_GAME = "The game's name, where the dataset holds several."
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -54,6 +57,16 @@ class Finite(click.FloatRange):
         return number
 
 
+def only_with(mode: str, *allowed: str) -> None:
+    """Refuse options that were given together with the option `mode` but do nothing then; `allowed` are parameters."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and name not in allowed and isinstance(parameter, click.Option) and parameter.opts[0] != mode:
+            raise PipelineError(f"{parameter.opts[0]} does nothing with {mode}: leave out one of them")
+
+
 def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
     """Return the extension of a file to write, in small letters; one that the command cannot write is refused.
 
@@ -68,38 +81,31 @@ def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
     return kind
 
 
-def workers_option(default: int | None = None, note: str = "") -> Callable[[F], F]:
-    """Add `--workers N`, the number of threads; None stands for all processors."""
-    text = f"Threads to use{note}." + ("  [default: all processors]" if default is None else "")
-    return click.option(
-        "--workers", type=click.IntRange(1), default=default, show_default=default is not None, help=text
-    )
+def workers_option(function: F) -> F:
+    """Add `--workers N`, the number of threads: all processors unless it is given."""
+
+    def count(context: click.Context, parameter: click.Parameter, value: int | None) -> int:
+        return value or processors()
+
+    text = "Threads to use.  [default: all processors]"
+    return click.option("--workers", type=click.IntRange(1, MAX_WORKERS), callback=count, help=text)(function)
 
 
-REPEATABLE = "; where threads train together, only with --workers 1"
-"""added to the help of `--seed` where the result also depends on the order in which threads learn"""
+def seed_option(function: F) -> F:
+    """Add `--seed N`, 0 unless it is given."""
+    text = "Seed of the random numbers: the same seed gives the same result."
+    return click.option("--seed", type=SEED, default=0, show_default=True, help=text)(function)
 
 
-def seed_option(default: int | None = 0, text: str = "Same seed, same result.") -> Callable[[F], F]:
-    """Add `--seed N`; None stands for another seed each time."""
-    text += "" if default is not None else "  [default: another each time]"
-    return click.option("--seed", type=SEED, default=default, show_default=default is not None, help=text)
+def own_seed_option(function: F) -> F:
+    """Add `--seed N` to a command that plays people or programs, who must not foresee it: another each time."""
+    text = "Seed of the random numbers: the same seed gives the same result.  [default: another each time]"
+    return click.option("--seed", type=SEED, help=text)(function)
 
 
-def table_hands_option(function: F) -> F:
-    """Add `--table-hands`, for commands that judge strategies over buckets in matches."""
-    return click.option(
-        "--table-hands",
-        type=hands_range(4),
-        default=60_000,
-        show_default=True,
-        help="Hands of a match that judges a strategy over buckets against an agent (limit hold'em).",
-    )(function)
-
-
-def game_option(text: str, default: str | None = None) -> Callable[[F], F]:
-    """Add `--game`, for agents (`AGENTS_GAME`), the rows of a dataset (`DATA_GAME`) or logs (`LOGS_GAME`)."""
-    return click.option("--game", default=default, show_default=default is not None, help=text)
+def game_option(text: str = GAME) -> Callable[[F], F]:
+    """Add `--game`, the game of agents and logs (`GAME`) or of the rows of a dataset (`DATA_GAME`)."""
+    return click.option("--game", help=text)
 
 
 def out_option(text: str, kind: click.Path = PATH, *, required: bool = True) -> Callable[[F], F]:

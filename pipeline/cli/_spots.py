@@ -89,7 +89,7 @@ POSITIVE = Finite(0, min_open=True)
     type=click.Path(path_type=Path, dir_okay=False),
     help="A file from which an interrupted run goes on.",
 )
-@workers_option(2, "; any number gives the same bytes")
+@workers_option
 @json_option
 def spot_command(**options: Any) -> None:
     """A spot of no-limit hold'em from the flop, turn or river on: two ranges, a pot, stacks and a menu of sizes.

@@ -7,7 +7,7 @@ import gc
 import click
 
 from pipeline.arena.wire.sockets import Limits
-from pipeline.cli._options import AGENTS_GAME, game_option, json_option, seed_option
+from pipeline.cli._options import game_option, json_option, own_seed_option
 from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 
@@ -16,8 +16,8 @@ from pipeline.runtime.errors import PipelineError
 @click.argument("host")
 @click.argument("port", type=click.IntRange(1, 65535))
 @click.argument("agent")
-@game_option(AGENTS_GAME)
-@seed_option(None)
+@game_option()
+@own_seed_option
 @click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
 @click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
 @click.option("--hand-ms", default=Limits().hand_ms, show_default=True, help="Time for your actions of a hand.")

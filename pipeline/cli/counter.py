@@ -1,36 +1,37 @@
-"""`counter`: a strategy that exploits an agent or a player of logs."""
+"""`counter`: a strategy that exploits an agent or a player of logs, and what could be won from an agent at most."""
 
 from __future__ import annotations
 
+import math
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli._options import (
     DEALS_RANGE,
-    REPEATABLE,
     Finite,
     cluster_option,
     connected,
     data_option,
     file_kind,
     game_option,
+    hands_range,
     json_option,
+    only_with,
     out_option,
     picture_option,
     seed_option,
-    table_hands_option,
     workers_option,
 )
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import print_json, table_text
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
-from pipeline.runtime.parallel import processors
 
 if TYPE_CHECKING:
+    from pipeline.opponents.counters import Exploitability
     from pipeline.solving.counter import Counter
 
 METHODS = ("best", "rnr", "dbr")
@@ -38,9 +39,10 @@ METHODS = ("best", "rnr", "dbr")
 
 
 @click.command()
-@click.option("--against", help="The AGENT to exploit: a bundle or @name.")
+@click.option("--against", metavar="AGENT", help="The agent to exploit: a bundle or @name.")
 @data_option("A dataset with hands of the player to exploit.", required=False)
-@click.option("--agent", help="The player's name in the dataset.")
+@click.option("--agent", metavar="NAME", help="The player's name in the dataset.")
+@click.option("--judge", metavar="AGENT", help="Only print what could be won from this agent; no strategy is written.")
 @click.option(
     "--method",
     type=click.Choice(METHODS),
@@ -56,53 +58,79 @@ METHODS = ("best", "rnr", "dbr")
     help="How much more exploitable than an equilibrium the counter may be: mbb/h, or milli-antes in small games.",
 )
 @click.option(
-    "--half",
-    type=Finite(0, min_open=True),
-    default=1.0,
-    show_default=True,
-    help="With dbr: a decision that the logs show so often is trusted half as much as one shown without end.",
-)
-@game_option("With --against @name a game file or its name; with --data one of the dataset's games.")
-@click.option(
     "--deals",
     type=DEALS_RANGE,
-    default=4_000_000,
-    show_default=True,
-    help="In hold'em: how many deals each answer is trained on, for each seat.",
+    help="In limit hold'em: deals that each answer is trained on, for each seat.  "
+    "[default: 4,000,000; with --judge 16,000,000]",
 )
-@table_hands_option
-@seed_option(1, f"Same seed, same result{REPEATABLE}.")
-@out_option("Folder of the strategy; it plays.")
+@click.option(
+    "--hands",
+    type=hands_range(2),
+    help="In hold'em, with --judge: hands that a local best response plays.  [default: 2,000]",
+)
+@game_option()
+@seed_option
+@out_option("Write the strategy to this folder; it plays.", required=False)
 @picture_option
-@workers_option()
+@workers_option
 @cluster_option
 @json_option
 def command(
     against: str | None,
     data: Path | None,
     agent: str | None,
-    out: Path,
+    judge: str | None,
+    out: Path | None,
     as_json: bool,
-    game: str | None,
-    method: str | None,
-    workers: int | None,
-    cluster: str | None,
-    picture: Path | None,
-    **search: float | int | None,
+    **options: Any,
 ) -> None:
     """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
 
     The opponent is an agent (--against) or a player of logs (--data and --agent). Kuhn and Leduc are solved exactly,
     heads-up limit hold'em over the teacher's buckets, there also on the workers of --cluster; other games are refused.
+    In hold'em only --workers 1 gives the same result again.
+
+    With --judge it says how exploitable an agent is: what a player who knows its strategy can win from it. This is
+    exact in Kuhn and Leduc. In hold'em for two it is a lower bound: what a local best response wins at the table or, in
+    limit games, a best response over the teacher's buckets, if that surely wins more. The latter is trained against a
+    projection of the agent on the buckets; what it wins from the projection is printed too, and bounds nothing.
 
     Example: pipeline counter --against @call --game leduc.limit.2p --method best --out out/counter
+
+    Example: pipeline counter --judge @call --game leduc.limit.2p
     """
+    if judge is not None:
+        only_with("--judge", "deals", "hands", "game", "seed", "workers", "as_json")
+        numbers = {name: options[name] for name in ("deals", "hands") if options[name] is not None}
+        _judge(judge, options["game"], as_json, seed=options["seed"], workers=options["workers"], **numbers)
+        return
+    if (against is None) == (data is None) or (data is None) != (agent is None):
+        raise PipelineError(
+            "name the opponent: either --against AGENT, or --data DIR and --agent NAME (or --judge AGENT)"
+        )
+    if out is None:
+        raise click.UsageError("Missing option '--out'.")
+    if options.pop("hands") is not None:
+        raise PipelineError("--hands are those of --judge: a counter is measured on as many as it needs")
+    _find(against, data, agent, out, as_json, **options)
+
+
+def _find(
+    against: str | None,
+    data: Path | None,
+    agent: str | None,
+    out: Path,
+    as_json: bool,
+    game: str | None,
+    picture: Path | None,
+    cluster: str | None,
+    **search: Any,
+) -> None:
+    """Find a counter-strategy, write it and print how it was chosen."""
     from pipeline.agents.names import choose_game, resolve
     from pipeline.opponents.counters import Search, against_agent, against_player, find_counter
     from pipeline.solving.strategy import check_strategy_target
 
-    if (against is None) == (data is None) or (data is None) != (agent is None):
-        raise PipelineError("name the opponent: either --against AGENT, or --data DIR and --agent NAME")
     if picture is not None:
         file_kind(picture, ".html", ".svg", option="--picture")
         if picture.resolve().is_relative_to(out.resolve()):
@@ -110,25 +138,24 @@ def command(
     # an agent's name may hold paths: `@teacher:DIR`, `DIR:mode=argmax`, `@adaptive:DIR,DIR`
     paths = [Path(part) for part in re.split("[:,]", against or "") if part]
     check_strategy_target(out, *(paths if data is None else [data]))
-    by = method or ("rnr" if data is None else "dbr")
+    search["method"] = search["method"] or ("rnr" if data is None else "dbr")
     work = out.with_name(out.name + ".work")
     with connected(cluster) as dask:
-        search_settings = Search(method=by, workers=workers or processors(), cluster=dask, **search)  # type: ignore[arg-type]
+        settings = Search(cluster=dask, **{name: value for name, value in search.items() if value is not None})
         if data is not None and agent is not None:
             with bar(f"copy of {agent}") as progress:
-                setting = against_player(data, agent, search_settings, folder=work, game=game, progress=progress)
-            facts = {"against": agent, "method": by}
+                setting = against_player(data, agent, settings, folder=work, game=game, progress=progress)
+            facts = {"against": agent, "method": settings.method}
         else:
             assert against is not None
-            rules = choose_game(game, [against, "@call"])
-            opponent = resolve(against, rules, trusted=True)
+            opponent = resolve(against, choose_game(game, [against, "@call"]), trusted=True)
             with bar("opponent") as progress:
-                setting = against_agent(opponent, search_settings, folder=work, progress=progress)
-            facts = {"against": opponent.name, "method": by}
+                setting = against_agent(opponent, settings, folder=work, progress=progress)
+            facts = {"against": opponent.name, "method": settings.method}
         if dask is not None and not setting.costly:
             click.echo("the game is small: it is solved exactly, in this process", err=True)
         with bar("counter") as progress:
-            counter = find_counter(setting, search_settings, out, facts=facts, progress=progress)
+            counter = find_counter(setting, settings, out, facts=facts, progress=progress)
     if picture is not None:
         from pipeline.evaluation.findings import read_counter_choice
         from pipeline.report.pages import counter_page, counter_picture
@@ -164,3 +191,34 @@ def _counter_text(counter: Counter, unit: str, out: Path) -> str:
         chosen += f", which wins {again} on deals that it was not chosen by"
     measured = f"Winnings are those {MEASURED_AT[tradeoff.measured_at]}."
     return f"{table_text(head, rows)}\n\n{measured}\n{out}: {chosen}; play it with `pipeline match {out} ...`"
+
+
+def _judge(agent: str, game: str | None, as_json: bool, **settings: int) -> None:
+    """Print how exploitable an agent is."""
+    from pipeline.agents.names import choose_game, resolve
+    from pipeline.opponents.counters import exploitability
+
+    opponent = resolve(agent, choose_game(game, [agent, "@call"]), trusted=True)
+    with bar("best response") as progress:
+        result = exploitability(opponent, progress=progress, **settings)
+    if as_json:
+        print_json(result.json())
+    else:
+        click.echo(_exploitability_text(result))
+
+
+def _exploitability_text(result: Exploitability) -> str:
+    """Say in a line what is known for sure, and in a second one what was won over buckets, which is not."""
+    agent = f"{result.agent} is exploitable for"
+    seconds = f"{result.seconds:.0f} s"
+    if result.exact:
+        return f"{agent} {result.exploitability:.1f} {result.unit} in {result.game} ({result.method}, {seconds})"
+    if not math.isfinite(result.ci95):
+        won = f"in the single deal that was played ({result.method}): no bound, play more hands"
+        return f"{agent} {result.exploitability:.1f} {result.unit} in {result.game} {won}"
+    won = f"{result.method} won {result.exploitability:.1f} ± {result.ci95:.1f}" if result.response else result.method
+    lines = [f"{agent} at least {result.at_least:.1f} {result.unit} in {result.game} (95 % sure; {won}; {seconds})"]
+    if result.over_buckets is not None and result.over_buckets_ci95 is not None:
+        over_buckets = f"{result.over_buckets:.1f} ± {result.over_buckets_ci95:.1f} {result.unit}"
+        lines += [f"best response over buckets, against the agent's projection on these: {over_buckets}, no bound"]
+    return "\n".join(lines)

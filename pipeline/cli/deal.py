@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.argument("game")
 @click.argument("names", nargs=-1, required=True)
 @click.option("--hands", type=click.IntRange(1), required=True, help="Hands to deal.")
-@seed_option()
+@seed_option
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option("--log", "log_file", type=FILE, help="Write finished hands.")

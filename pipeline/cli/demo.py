@@ -104,14 +104,14 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
 
     if chosen.fresh_hands:
         with _step("1. The teacher plays: more logs than the bundled sample holds"):
-            _run(context, "sample", "--hands", chosen.fresh_hands, "--seed", 7, "--out", out / "logs")
+            _run(context, "match", "@teacher", "--sample", out / "logs", "--hands", chosen.fresh_hands, "--seed", 7)
             logs.append(out / "logs")
             truth += sorted((out / "logs").glob("*.probs.parquet"))
     truth_words = [word for path in truth for word in ("--probabilities", path)]
     with _step("2. Logs become decision rows, every line checked"):
         _run(context, "ingest", *logs, "--out", rows, *([] if chosen.strength else ["--no-strength"]))
     with _step("3. A starting-hand chart is counted"):
-        _run(context, "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.svg")
+        _run(context, "show", "chart", "--data", rows, "--agent", AGENT, "--out", out / "chart.svg")
     train = ("train", "--data", rows, "--agent", AGENT, "--quiet")
     with _step("4. The thesis's columns, learned by its three algorithms street by street"):
         _run(

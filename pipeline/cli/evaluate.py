@@ -54,7 +54,7 @@ class _TableChoice:
 @learning_option
 @halves_option
 @format_option("text", "markdown", "csv")
-@seed_option()
+@seed_option
 @cluster_option
 @json_option
 def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from pipeline.cli._options import LOGS_GAME, game_option, json_option
+from pipeline.cli._options import game_option, json_option
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import print_json, sentence_text, table_text
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--spectator", is_flag=True, help="Use only the cards that a spectator sees: those of showdowns.")
 @click.option("--check", is_flag=True, help="How often are players named right whose name is that of an agent?")
 @click.option("--allow-overlap", is_flag=True, help="Count that although an agent was trained on these logs.")
-@game_option(LOGS_GAME)
+@game_option()
 @json_option
 def command(
     logs: tuple[str, ...],

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli._options import (
-    LOGS_GAME,
     cluster_option,
     connected,
     game_option,
@@ -39,7 +38,7 @@ _HISTORY_WORDS = {
 @out_option("Folder of the dataset; it may exist.")
 @click.option("--agent", "agents", multiple=True, help="Keep decisions of this agent only (repeatable).")
 @click.option("--alias", "aliases", multiple=True, metavar="OLD=NEW", help="Rename a player (repeatable).")
-@game_option(LOGS_GAME)
+@game_option()
 @click.option("--validation", multiple=True, metavar="GLOB", help="Hold out these files instead of one deal in ten.")
 @click.option(
     "--hold-out",
@@ -65,7 +64,7 @@ _HISTORY_WORDS = {
     show_default=True,
     help="What the wapiti text puts between blank lines.",
 )
-@workers_option()
+@workers_option
 @cluster_option
 @json_option
 def command(

@@ -24,36 +24,44 @@ from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import explain_missing
 from pipeline.runtime.version import __version__
 
-COMMANDS = {
-    "demo": "Show the whole story on bundled data.",
-    "ingest": "Turn ACPC logs into decision rows (Parquet).",
-    "export": "Write a dataset's hands as hand histories or ACPC logs.",
-    "chart": "Count an agent's starting-hand chart.",
-    "train": "Train models per street from decision rows.",
-    "evaluate": "Print error tables per algorithm and street.",
-    "report": "Write one HTML page that shows data, models and matches.",
-    "match": "Play a duplicate match between agents.",
-    "tournament": "Rank agents by total bankroll and instant run-off.",
-    "select": "Find the best models by the thesis's three cycles.",
-    "score": "Say what the players of logs won, plain and without luck.",
-    "profile": "Describe players by the statistics that players use.",
-    "counter": "Find a strategy that exploits an agent or a player of logs.",
-    "exploit": "Say what a player who knows an agent can win from it.",
-    "identify": "Say which of some agents plays under a name in logs.",
-    "ship": "Copy a bundle with all it needs to play.",
-    "connect": "Play an agent on an ACPC dealer's socket.",
-    "deal": "Run an ACPC dealer.",
-    "play": "Play against an agent in the terminal.",
-    "web": "Look at agents, replay hands and play in the browser.",
-    "solve": "Solve Kuhn, Leduc, preflop or limit hold'em.",
-    "sample": "Make logs with the built-in teacher.",
-    "clusters": "Cluster hands by their distribution of strength.",
-    "info": "Say what a dataset or a bundle holds.",
-    "predict": "Ask agents what they would do in one situation.",
-    "query": "Answer SQL over a dataset.",
-    "show": "Show a chart, a row's features or a hand.",
-    "cache": "Show or clear what is kept on this machine.",
+GROUPS = {
+    "Data": {
+        "ingest": "Turn logs into a dataset of decision rows.",
+        "export": "Write a dataset's hands as hand histories or ACPC logs.",
+        "info": "Describe a dataset, a bundle or a strategy.",
+        "query": "Ask a dataset in SQL.",
+        "profile": "Describe players by VPIP, PFR, aggression and the like.",
+        "identify": "Estimate which of several agents plays under a name in logs.",
+    },
+    "Copy": {
+        "train": "Train a copy of a player from decision rows.",
+        "evaluate": "Print how close copies come to the original.",
+        "report": "Write one HTML page about data, models and matches.",
+    },
+    "Play": {
+        "match": "Play a match between agents, or score one from its logs.",
+        "tournament": "Rank agents by total bankroll and instant run-off.",
+        "play": "Play against an agent in the terminal.",
+        "web": "Look at agents, replay hands and play in the browser.",
+        "predict": "Print what agents would do in one situation.",
+    },
+    "Wire": {
+        "connect": "Play an agent on an ACPC dealer's socket.",
+        "deal": "Run an ACPC dealer.",
+        "ship": "Copy a bundle with all it needs to play.",
+    },
+    "Theory": {
+        "solve": "Solve Kuhn, Leduc, preflop or limit hold'em, or a spot.",
+        "counter": "Exploit an agent or player, or measure how exploitable it is.",
+    },
+    "Other": {
+        "demo": "Ingest, train, evaluate and play on bundled logs.",
+        "cache": "Show, build or clear what is kept on this machine.",
+        "show": "Show a chart, a decision's features or a hand.",
+    },
 }
+"""the commands by what they are about, each with the sentence that `--help` has of it"""
+COMMANDS = {name: text for commands in GROUPS.values() for name, text in commands.items()}
 
 
 class LazyGroup(click.Group):
@@ -77,21 +85,25 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        width = max(map(len, COMMANDS))
+        for title, commands in GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__)
 def group() -> None:
-    """Turn ACPC poker logs into playable agents.
+    """Turn logs of poker agents into agents that play like them, and say how close they are.
+
+    `pipeline COMMAND --help` describes a command.
 
     Example: pipeline ingest data/sample --out out/rows
     """
 
 
-def main(arguments: list[str] | None = None) -> None:
-    """Run a command; turn the errors a user can mend into one line and a non-zero exit."""
+def main(arguments: list[str] | None = None, *, command: click.Command | None = None, name: str = "pipeline") -> None:
+    """Run a command, by default the group of all; turn errors a user can mend into one line and a non-zero exit."""
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -107,7 +119,7 @@ def main(arguments: list[str] | None = None) -> None:
     if arguments is None:
         _end_at_once_while(compiling)
     try:
-        group.main(args=arguments, prog_name="pipeline", standalone_mode=False, color=colours)
+        (command or group).main(args=arguments, prog_name=name, standalone_mode=False, color=colours)
     except PipelineError as error:
         click.echo(f"error: {error}", err=True)
         sys.exit(1)

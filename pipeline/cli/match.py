@@ -1,7 +1,9 @@
-"""`match`: play a duplicate match between two or more agents."""
+"""`match`: play a match between agents, make logs of an agent to learn from, or score matches that were played."""
 
 from __future__ import annotations
 
+import tempfile
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,16 +11,18 @@ import click
 
 from pipeline.cli._log_format import check_log_format, log_base, log_format_option, written_logs
 from pipeline.cli._options import (
-    AGENTS_GAME,
     FILE,
+    FOLDER,
     PATH,
     adjusted_option,
     cluster_option,
     connected,
+    data_option,
     file_kind,
     game_option,
     hands_range,
     json_option,
+    only_with,
     seed_option,
     workers_option,
 )
@@ -32,17 +36,25 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("agents", nargs=-1, required=True, metavar="A B [C]...")
+@click.argument("agents", nargs=-1, metavar="A B [C]...")
 @click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
-@seed_option()
-@game_option(AGENTS_GAME)
-@click.option("--log", type=PATH, help="Write FILE.0.log, FILE.1.log ..., one per seating.")
+@seed_option
+@game_option()
+@click.option("--log", type=PATH, help="Write FILE.0.log, FILE.1.log ..., one per seating.", metavar="FILE")
 @click.option(
     "--probabilities",
     type=FILE,
-    help="Write the agents' true probabilities to FILE.parquet; needs --log.",
+    help="True probabilities of the agents' decisions: written with --log, read with --from and --data.",
     metavar="FILE",
 )
+@click.option(
+    "--sample",
+    type=FOLDER,
+    help="Write logs of A to learn from: half of the hands against itself, half against the others.",
+    metavar="DIR",
+)
+@click.option("--from", "logs", multiple=True, help="Score the players of these logs (repeatable).", metavar="LOGS")
+@data_option("Score the players of a dataset.", required=False)
 @log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
 @adjusted_option
@@ -58,16 +70,14 @@ if TYPE_CHECKING:
     help="Draw what @adaptive thought in the course of the match to FILE.html.",
     metavar="FILE",
 )
-@workers_option(2)
+@workers_option
 @cluster_option
 @json_option
 def command(
     agents: tuple[str, ...],
-    game: str | None,
-    log_format: str,
-    probabilities: Path | None,
-    page: Path | None,
-    cluster: str | None,
+    sample: Path | None,
+    logs: tuple[str, ...],
+    data: Path | None,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -78,8 +88,45 @@ def command(
     python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
     HOST PORT and plays on the ACPC dealer there.
 
+    With --sample, DIR gets ACPC logs of A and a file with the true probabilities of every decision: logs of A against
+    itself never show how it answers mistakes, so a copy needs both. Without other agents it meets @random, @equity,
+    @call, @calibrated:70,70 and @bearl, or those of them that play the game; A is @teacher unless named.
+
+    With --from or --data nothing is played: the players of logs are scored, plain and, where all hole cards are known,
+    with the luck of the cards taken out. More logs may follow as arguments.
+
     Example: pipeline match @equity @call --hands 100000 --seed 1
+
+    Example: pipeline match @teacher --sample out/logs --hands 20000
+
+    Example: pipeline match --from data/sample --probabilities data/sample/sample.probs.parquet
     """
+    if sample is not None:
+        only_with("--sample", "sample", "hands", "seed", "game", "cluster", "as_json")
+        _sample(agents, sample, as_json, **{name: options[name] for name in ("hands", "seed", "game", "cluster")})
+    elif logs or data is not None:
+        mode = "--from" if logs else "--data"
+        only_with(mode, "logs" if logs else "data", "game", "probabilities", "workers", "as_json")
+        if data is not None and agents:
+            raise PipelineError(f"--data scores the players of a dataset: leave out {' '.join(agents)}")
+        _score((*logs, *agents), data, as_json, *(options[name] for name in ("game", "probabilities", "workers")))
+    elif not agents:
+        raise click.UsageError("Missing argument 'A B [C]...': name the agents, like @equity @call.")
+    else:
+        _play(agents, as_json, **options)
+
+
+def _play(
+    agents: tuple[str, ...],
+    as_json: bool,
+    game: str | None,
+    log_format: str,
+    probabilities: Path | None,
+    page: Path | None,
+    cluster: str | None,
+    **options: Any,
+) -> None:
+    """Play a match, write its files and print the results."""
     from pipeline.agents.adaptive import Adaptive
     from pipeline.agents.names import choose_game, resolve
     from pipeline.arena.match import ClusterTable, play_match, rehearse
@@ -140,3 +187,49 @@ def _print_results(match: MatchResult) -> None:
     if note := batches_note(match.batches):
         click.echo(note)
     click.echo(f"{match.hands:,} hands of {match.game.name} in {match.seconds:.1f} s")
+
+
+def _sample(
+    agents: tuple[str, ...], out: Path, as_json: bool, hands: int, seed: int, game: str | None, cluster: str | None
+) -> None:
+    """Write logs of the first agent against itself and against the others, and their true probabilities."""
+    from pipeline.agents.names import choose_game
+    from pipeline.arena.sampling import play_sample
+
+    began = time.monotonic()
+    rules = choose_game(game, (agents[0] if agents else "@teacher",) * 2)
+    with connected(cluster) as workers, bar("sample", "hands") as progress:
+        sample = play_sample(agents, rules, out, hands=hands, seed=seed, cluster=workers, progress=progress)
+    seconds = time.monotonic() - began
+    if as_json:
+        print_json({"hands": sample.hands, "files": list(map(str, sample.logs)), "seconds": seconds})
+    else:
+        click.echo(f"{sample.hands:,} hands in {len(sample.logs)} logs in {out}, {seconds:.1f} s")
+
+
+def _score(
+    logs: tuple[str, ...], data: Path | None, as_json: bool, game: str | None, probabilities: Path | None, workers: int
+) -> None:
+    """Print what the players of logs, or of a dataset, won: plain and without the luck."""
+    from pipeline.evaluation.winnings import score_dataset
+    from pipeline.ingestion.options import options
+    from pipeline.ingestion.run import ingest
+
+    with tempfile.TemporaryDirectory() as folder:
+        if data is None:
+            data = Path(folder) / "rows"
+            with bar("score", "hands") as progress:
+                ingest(logs, data, options(game=game, strength=False), workers=workers, progress=progress)
+        results = score_dataset(data, probabilities, threads=workers)
+    for result in results:
+        if result.doubtful:
+            click.echo(
+                f"warning: {result.agent} did not play by these probabilities (its actions are {result.misfit:.1f} "
+                "standard errors from them): the adjusted results are wrong; check that the file belongs to these logs",
+                err=True,
+            )
+    if as_json:
+        print_json([result.json() for result in results])
+        return
+    for result in results:
+        click.echo(f"{result.agent:<30} {result.hands:>9,} hands {result.winnings.text(width=12)}")

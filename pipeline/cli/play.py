@@ -9,13 +9,13 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import AGENTS_GAME, FILE, game_option, seed_option
+from pipeline.cli._options import FILE, game_option, own_seed_option
 
 
 @click.command()
 @click.argument("agent")
-@game_option(AGENTS_GAME)
-@seed_option(None)
+@game_option()
+@own_seed_option
 @click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
 @click.option("--name", default="you", show_default=True, help="Your name in the log.")
 @click.option("--log", "log_file", type=FILE, help="Keep the hands as an ACPC log.")

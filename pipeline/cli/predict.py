@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import click
 
-from pipeline.cli._options import AGENTS_GAME, game_option, json_option
+from pipeline.cli._options import game_option, json_option
 from pipeline.cli._tables import print_json, table_text
 
 
 @click.command()
 @click.argument("agents", nargs=-1, required=True, metavar="AGENT...")
 @click.argument("state", metavar="MATCHSTATE")
-@game_option(AGENTS_GAME)
+@game_option()
 @json_option
 def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool) -> None:
     """Ask each AGENT (a bundle or @name) what it would do at MATCHSTATE, the line a dealer sends the player to act.

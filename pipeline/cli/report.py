@@ -46,7 +46,7 @@ from pipeline.cli._progress import bar
     help="A strategy that `counter` wrote: draw how it was chosen (repeatable).",
 )
 @click.option("--title", help="Title of the page.")
-@seed_option()
+@seed_option
 @click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
 @open_option
 @click.pass_context

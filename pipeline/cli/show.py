@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._charts import draw_situations, situations_option
-from pipeline.cli._options import HOLDEM, LOGS_GAME, PATH, game_option, json_option
+from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
+from pipeline.cli._options import DATA_GAME, FILE, HOLDEM, PATH, data_option, game_option, json_option, out_option
+from pipeline.cli._progress import bar
 from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError, nearest
 
@@ -24,37 +25,87 @@ def command() -> None:
     """
 
 
-@command.command("chart", short_help="Draw a bundle's starting-hand chart.")
-@click.argument("source", type=PATH)
-@click.option("--after", help="Only the situation after this betting, such as `cr`; `-` for none.")
-@situations_option
+@command.command("chart", short_help="Draw a starting-hand chart.")
+@click.argument("source", type=PATH, required=False)
+@data_option("Count the chart in a dataset's training rows instead.", required=False)
+@click.option("--agent", "agents", multiple=True, help="With --data: whose (repeatable, pooled).  [default: everyone]")
+@game_option(DATA_GAME)
+@click.option("--after", help="Draw only the situation after this betting, such as `cr`; `-` for none.")
+@click.option(
+    "--situations",
+    type=click.IntRange(1, 10**6),
+    default=4,
+    show_default=True,
+    help="Situations to draw, largest first.",
+)
+@out_option("Write a picture (FILE.svg), the counts (.txt, .chart) or both (.json).", FILE, required=False)
 @json_option
-def chart_command(source: Path, after: str | None, situations: int, as_json: bool) -> None:
-    """Draw the chart of a bundle, a chart's text file, or one that comes with the package.
+def chart_command(
+    source: Path | None,
+    data: Path | None,
+    agents: tuple[str, ...],
+    game: str | None,
+    after: str | None,
+    situations: int,
+    out: Path | None,
+    as_json: bool,
+) -> None:
+    """Draw what an agent does before the flop, for each betting situation and class of starting hands.
 
-    Each cell has the likeliest action and its share in percent; suited classes are above the diagonal.
+    SOURCE is a bundle, a chart's text file, or the name of a chart that comes with the package. With --data the chart
+    is counted in the training rows of a dataset, as `train` counts it. A cell has the likeliest action and its share
+    in percent; suited classes are above the diagonal.
 
-    Example: pipeline show chart out/slumbot --after r
+    Example: pipeline show chart models/teacher --after r
+
+    Example: pipeline show chart --data out/rows --agent teacher --out out/teacher.svg
     """
     import numpy as np
 
-    from pipeline.models.bundle import load_bundle
-    from pipeline.models.charts import Chart
-    from pipeline.models.policy import find_chart
     from pipeline.report.grids import largest
 
-    chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
-    if not isinstance(chart, Chart):
-        raise PipelineError(f"{source} has no chart: train it again without --chart, or name a chart's file")
+    check_chart_file(out)
+    if (source is None) == (data is None):
+        raise PipelineError("name either a chart (a bundle, a file or a bundled one), or --data DIR to count one")
+    if data is None and (agents or game is not None):
+        raise PipelineError("--agent and --game are those of --data: a stored chart is shown as it is")
+    about: dict[str, Any] = {}
+    title = str(source)
+    if data is not None:
+        from pipeline.models.charts import read_chart_counts
+
+        with bar("chart"):
+            chart, decisions = read_chart_counts(data, agents, game=game)
+        about = {"agents": decisions.agents, "game": decisions.game.name}
+        verb = "does" if len(decisions.agents) == 1 else "do"
+        title = f"What {' and '.join(decisions.agents)} {verb} before the flop"
+    elif source is not None:
+        chart = _stored_chart(source)
     order = largest(chart, situations)
     if after is not None:
         order = np.flatnonzero(chart.words == _betting_code(after, chart)).tolist()
         if not order:
             raise PipelineError(f"the chart has no situation after {after!r}")
+    if out is not None:
+        write_chart(chart, out, order, title=title)
     if as_json:
-        print_json(chart.json(order))
-    else:
-        click.echo(draw_situations(chart, order))
+        print_json({**about, **chart.json(order)})
+        return
+    click.echo(draw_situations(chart, order))
+    if out is not None:
+        click.echo(f"\nwritten to {out}")
+
+
+def _stored_chart(source: Path) -> Chart:
+    """Return the chart of a bundle, a file or a name."""
+    from pipeline.models.bundle import load_bundle
+    from pipeline.models.charts import Chart
+    from pipeline.models.policy import find_chart
+
+    chart = load_bundle(source).chart if source.is_dir() or source.suffix == ".zip" else find_chart(source)
+    if not isinstance(chart, Chart):
+        raise PipelineError(f"{source} has no chart: train it again without --chart, or name a chart's file")
+    return chart
 
 
 def _betting_code(text: str, chart: Chart) -> int:
@@ -110,7 +161,7 @@ def features_command(bundle: Path, state: str, as_json: bool) -> None:
 )
 @click.argument("log")
 @click.argument("words", nargs=-1, metavar="[NUMBER] [AGENT]...")
-@game_option(LOGS_GAME)
+@game_option()
 @json_option
 def hand_command(log: str, words: tuple[str, ...], game: str | None, as_json: bool) -> None:
     """Show hand NUMBER of a LOG (the first by default), or a hand line given as LOG itself.

@@ -21,8 +21,6 @@ from pipeline.cli._options import (
     file_kind,
     game_option,
     json_option,
-    open_option,
-    open_written,
     out_option,
     picture_option,
     seed_option,
@@ -37,6 +35,8 @@ from pipeline.runtime.files import write_text
 if TYPE_CHECKING:
     from pipeline.poker.game import Game
 
+CURVE_POINTS = 8
+"""iterations at which values and exploitability are printed and drawn"""
 METHODS = ("vanilla", "plus", "chance", "external")
 """those of `pipeline.solving.cfr`, written down here so that `--help` need not load it"""
 
@@ -53,12 +53,12 @@ _small_game_options = add_options(
     click.option(
         "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
     ),
-    click.option("--iterations", type=click.IntRange(1), default=2000, show_default=True, help="How many."),
-    seed_option(),
-    click.option("--points", type=click.IntRange(1), default=8, show_default=True, help="Points of the curve."),
+    click.option(
+        "--iterations", type=click.IntRange(1, 10**9), default=2000, show_default=True, help="Iterations to run."
+    ),
+    seed_option,
     click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
     picture_option,
-    open_option,
     json_option,
 )
 """the options that Kuhn and Leduc share"""
@@ -97,7 +97,6 @@ def _solve_small(
     method: str | None,
     iterations: int,
     seed: int,
-    points: int,
     watch: tuple[str, ...],
     picture: Path | None,
     as_json: bool,
@@ -111,7 +110,7 @@ def _solve_small(
     solver = ExactSolver(game, method or "", seed)
     spots = [Spot.parse(text) for text in watch] or SmallGame(game).spots()[: game.ranks]
     with bar(game.name, "iterations") as progress:
-        solution = solver.solve(iterations, points=points, watch=spots, progress=progress)
+        solution = solver.solve(iterations, points=CURVE_POINTS, watch=spots, progress=progress)
     seconds = time.monotonic() - began
     if picture is not None:
         from pipeline.report.pages import solution_page, solution_picture
@@ -133,7 +132,6 @@ def _solve_small(
     click.echo(f"{game.name}: {solution.iterations:,} iterations of {solution.method} in {seconds:.1f} s")
     if picture is not None:
         click.echo(str(picture))
-        open_written(picture)
 
 
 @command.command("preflop")
@@ -163,7 +161,9 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
     seconds = time.monotonic() - began
     chart = preflop.to_chart(solution)
     if out is not None:
-        write_chart(chart, out, situations=len(chart.words), title="Hold'em without betting after the flop")
+        from pipeline.report.grids import largest
+
+        write_chart(chart, out, largest(chart, len(chart.words)), title="Hold'em without betting after the flop")
     if as_json:
         print_json({"game": f"{HOLDEM}.preflop", **solution.json(), "seconds": seconds})
         return
@@ -184,17 +184,25 @@ command.add_command(spot_command)
 @click.option(
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
-@game_option("Limit hold'em for two or three players.", HOLDEM)
-@seed_option(1)
-@workers_option(2, "; with 1 the same seed gives the same bytes")
+@game_option()
+@seed_option
+@workers_option
 @cluster_option
 @json_option
 def holdem_command(
-    out: Path, deals: int, sizes: str | None, game: str, seed: int, workers: int, cluster: str | None, as_json: bool
+    out: Path,
+    deals: int,
+    sizes: str | None,
+    game: str | None,
+    seed: int,
+    workers: int,
+    cluster: str | None,
+    as_json: bool,
 ) -> None:
-    """Limit hold'em in buckets, by external-sampling CFR; play the result as @teacher:DIR.
+    """Solve limit hold'em for two or three players in buckets, by external-sampling CFR; play it as @teacher:DIR.
 
-    A run that was interrupted goes on from its checkpoint in DIR. For three players no equilibrium is promised.
+    A run that was interrupted goes on from its checkpoint in DIR. Only --workers 1 gives the same bytes again. For
+    three players no equilibrium is promised.
 
     Example: pipeline solve holdem --out out/teacher --deals 4000000
 
@@ -203,7 +211,7 @@ def holdem_command(
     from pipeline.poker.game import find_game
     from pipeline.solving.teacher import SIZES, RunReport, solve_holdem
 
-    played = find_game(game)
+    played = find_game(game or HOLDEM)
     parts = (sizes or ",".join(map(str, SIZES.get(played.players, SIZES[2])))).split(",")
     if len(parts) != 3 or not all(part.strip().isdigit() and 0 < int(part) < 32768 for part in parts):
         raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")
@@ -219,7 +227,7 @@ def holdem_command(
 
     began = time.monotonic()
     text = f"pipeline solve holdem --sizes {','.join(parts)} --deals {deals} --seed {seed} --workers {workers}"
-    text += "" if game == HOLDEM else f" --game {game}"
+    text += "" if game is None else f" --game {game}"
     with connected(cluster) as dask, bar("hold'em", "deals") as progress:
         last = solve_holdem(
             played,

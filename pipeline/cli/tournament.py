@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from pipeline.cli._options import (
-    AGENTS_GAME,
     PATH,
     Finite,
     adjusted_option,
@@ -28,8 +27,8 @@ from pipeline.runtime.files import write_text
 @click.command()
 @click.argument("agents", nargs=-1)
 @click.option("--hands", type=hands_range(2), default=20_000, show_default=True, help="Hands of each line-up.")
-@seed_option()
-@game_option(AGENTS_GAME)
+@seed_option
+@game_option()
 @click.option(
     "--cap",
     type=Finite(0),

@@ -102,8 +102,8 @@ MAX_COLUMNS = 6
     show_default=True,
     help="Leave out features whose weights are all smaller; 0: keep all.",
 )
-@seed_option(TrainConfig.seed)
-@workers_option(TrainConfig.workers)
+@seed_option
+@workers_option
 @cluster_option
 @click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
 @json_option

@@ -1,4 +1,4 @@
-"""How close models come to an agent: computes the results that `evaluate`, `report`, `score` and `select` show.
+"""How close models come to an agent: computes the results that `evaluate`, `report` and `match --from` show.
 
     samples, truth   decisions to score on, with the agent's true probabilities where a file has them
     repeat_floor     floors estimated from repeated situations, where an agent's probabilities are unknown
@@ -6,7 +6,6 @@
     scoring          every measure of every model, by street, with intervals; paired differences
     baselines        mixes counted without looking at the cards, to compare models with
     evaluation       from names on the command line to opened models and scores
-    selection        the thesis's three cycles, and which measure predicts who wins
     inspection       where a model fails, on which hands most, and whether the agent stays the same
     hands_to_tell    hands that a perfect detector needs to tell a copy from its source
     detector         a classifier that learns from hands to tell them apart

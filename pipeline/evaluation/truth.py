@@ -2,8 +2,9 @@
 
 The file has a row per decision: `file` (the log's base name, with or without `.log`), `hand`, `k` (the number of the
 action in its hand, from 0) and a column per label of the game (`f`, `c`, `r` in limit games). `match --probabilities`
-and `sample` write such files. Two columns `match` and `perm` may stand for `file`: they then mean the log whose name
-ends in `.<match>.<perm>.log`. Label columns may be named `pf`, `pc`, ... Rows of the same decision twice are refused.
+and `match --sample` write such files. Two columns `match` and `perm` may stand for `file`: they then mean the log whose
+name ends in `.<match>.<perm>.log`. Label columns may be named `pf`, `pc`, ... Rows of the same decision twice are
+refused.
 """
 
 from __future__ import annotations

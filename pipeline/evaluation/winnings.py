@@ -45,7 +45,7 @@ class PlayerWinnings(NamedTuple):
         return self.misfit is not None and self.misfit > MISFIT_LIMIT
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `score --json` prints; an infinite misfit is null."""
+        """Return the object that `match --from --json` prints; an infinite misfit is null."""
         misfit = self.misfit if self.misfit is not None and np.isfinite(self.misfit) else None
         return {
             "game": self.game,

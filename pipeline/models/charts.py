@@ -106,7 +106,7 @@ class Chart:
         return "\n".join(lines) + "\n"
 
     def json(self, situations: Iterable[int]) -> dict[str, Any]:
-        """Return the object that `chart --json` prints: for each situation the count of each action by class."""
+        """Return the object that `show chart --json` prints: for each situation the count of each action by class."""
         return {
             "labels": list(self.labels),
             "situations": [

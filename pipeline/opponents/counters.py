@@ -131,7 +131,7 @@ class Exploitability:
     """who won that; None in small games and where nothing wins"""
 
     def json(self) -> dict[str, Any]:
-        """Return the object that `exploit --json` prints; an infinite interval is null."""
+        """Return the object that `counter --judge --json` prints; an infinite interval is null."""
         flat = {part.name: getattr(self, part.name) for part in fields(self) if part.name != "response"}
         flat |= Estimate.around(self.exploitability, self.ci95).ends_json()
         half = math.inf if self.over_buckets_ci95 is None else self.over_buckets_ci95

@@ -1,11 +1,11 @@
 """Draw the 13 x 13 grid of starting hands: as SVG for the page and for picture files, and as text for a terminal.
 
 In go mixes of actions or numbers for the 169 starting classes (in games of one card: for the 13 ranks), out comes
-markup or text. Every drawing of starting hands is made here, so that the page, `chart --out x.svg` and the terminal
-have the same order, colours and legend: aces first, pairs on the diagonal, suited hands above it. In a cell of the SVG
-the most aggressive action is on the left and folding on the right, each as wide as its probability; a class that never
-came up is hatched. On a page the 169 names are drawn once (`names_once`) and reused by every chart; each action of a
-chart is one path, so a chart takes about 20 kB.
+markup or text. Every drawing of starting hands is made here, so that the page, `show chart --out x.svg` and the
+terminal have the same order, colours and legend: aces first, pairs on the diagonal, suited hands above it. In a cell of
+the SVG the most aggressive action is on the left and folding on the right, each as wide as its probability; a class
+that never came up is hatched. On a page the 169 names are drawn once (`names_once`) and reused by every chart; each
+action of a chart is one path, so a chart takes about 20 kB.
 """
 
 from __future__ import annotations

@@ -320,14 +320,14 @@ def logs(tmp_path_factory):
 
 
 def score(*arguments):
-    return CliRunner().invoke(group, ["score", *map(str, arguments)], catch_exceptions=False)
+    return CliRunner().invoke(group, ["match", *map(str, arguments)], catch_exceptions=False)
 
 
 def test_logs_are_scored_as_the_match_was(logs):
     agents = [resolve(text, LIMIT) for text in ("@random", "@calibrated:70,70")]
     match = play_match(agents, LIMIT, hands=800, seed=0, adjusted=True)
     paths = sorted(logs[0].glob("*.log"))
-    shown = score(*paths, "--probabilities", logs[0] / "match.probs.parquet", "--json")
+    shown = score("--from", *paths, "--probabilities", logs[0] / "match.probs.parquet", "--json")
     assert "warning" not in shown.stderr
     found = {row["agent"]: row for row in json.loads(shown.stdout)}
     row = found[match.names[0]]
@@ -337,7 +337,7 @@ def test_logs_are_scored_as_the_match_was(logs):
     assert row["adjusted_ci95"] == pytest.approx(match.adjusted_ci95(), rel=0.3)
     assert row["adjusted_ci95"] < row["ci95"]
     assert not row["doubtful"]
-    alone = {row["agent"]: row for row in json.loads(score(*paths, "--json").stdout)}
+    alone = {row["agent"]: row for row in json.loads(score("--from", *paths, "--json").stdout)}
     assert alone[match.names[0]]["misfit"] is None
     assert alone[match.names[0]]["adjusted_ci95"] > row["adjusted_ci95"]
 

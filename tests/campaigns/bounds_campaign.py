@@ -1,9 +1,9 @@
 """Lower bounds of exploitability beside what the responses win in matches that the bounds were not measured in.
 
-Each attempt perturbs @teacher at random (see `perturbed`), computes the agent's exploitability as `exploit` does, and
-lets the response that gave the bound play the agent again, on other deals. A bound above what it wins there by more
-than two intervals is an error. Beside it is counted how often winnings over buckets, from the projection that the
-response was trained against, would have been such a bound: those are why responses are judged at the table.
+Each attempt perturbs @teacher at random (see `perturbed`), computes the agent's exploitability as `counter --judge`
+does, and lets the response that gave the bound play the agent again, on other deals. A bound above what it wins there
+by more than two intervals is an error. Beside it is counted how often winnings over buckets, from the projection that
+the response was trained against, would have been such a bound: those are why responses are judged at the table.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ MAKERS: dict[str, tuple[str, str]] = {
     "solve": ("solve holdem --sizes 4,4,4 --deals 20000 --seed 5 --workers 1 --out out/teacher", ""),
     "cache": ("cache build", ""),
     "sample": (
-        "sample @random @call --hands 40 --seed 2 --out out/logs",
-        "sample @random @call --hands 20 --seed 3 --out out/logs",
+        "match @random @call --hands 40 --seed 2 --sample out/logs",
+        "match @random @call --hands 20 --seed 3 --sample out/logs",
     ),
     "report": (
         "report --data ../rows ../b --out out/page.html",
@@ -180,7 +180,7 @@ def prepare(base: Path) -> None:
 
     train = f"train --data {base}/rows --agent equity --pattern thesis --algorithm rprop"
     for words in (
-        f"sample @equity @call --hands 200 --out {base}/logs",
+        f"match @equity @call --hands 200 --sample {base}/logs",
         f"ingest {base}/logs --out {base}/rows",
         f"{train} --max-iterations 3 --out {base}/b",
         f"{train} --max-iterations 1 --out {base}/older",

@@ -13,10 +13,8 @@ from click.testing import CliRunner
 from limited_memory import limited
 
 from benchmarks.__main__ import TOPICS
-from pipeline.cli import clusters as clusters_command
 from pipeline.cli import solve as solve_command
-from pipeline.cli.main import COMMANDS, group, main
-from pipeline.poker.strength import hand_clusters as clusters
+from pipeline.cli.main import COMMANDS, GROUPS, group, main
 from pipeline.solving import cfr
 
 ROOT = Path(__file__).parents[2]
@@ -27,6 +25,42 @@ def test_every_command_has_help_with_an_example(name: str) -> None:
     shown = CliRunner().invoke(group, [name, "--help"])
     assert shown.exit_code == 0, shown.output
     assert "Example" in shown.output
+
+
+def test_the_help_lists_each_command_once_in_a_group() -> None:
+    shown = CliRunner().invoke(group, ["--help"]).output
+    for title, commands in GROUPS.items():
+        assert f"\n{title}:\n" in shown
+        for name, text in commands.items():
+            assert shown.count(f"\n  {name:<10}  {text}") == 1
+    assert len(COMMANDS) == sum(map(len, GROUPS.values())) <= 22
+
+
+@pytest.mark.parametrize("name", ["chart", "sample", "score", "select", "exploit", "clusters"])
+def test_old_names_of_commands_are_gone(name: str) -> None:
+    assert CliRunner().invoke(group, [name]).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (["match", "--sample", "x", "--log", "y"], "--log does nothing with --sample"),
+        (["match", "--from", "x", "--hands", "3"], "--hands does nothing with --from"),
+        (["match", "--from", "x", "--data", "y"], "--data does nothing with --from"),
+        (["match", "--data", "x", "@call"], "leave out @call"),
+        (["counter", "--judge", "@call", "--risk", "3"], "--risk does nothing with --judge"),
+        (["counter", "--against", "@call", "--out", "x", "--hands", "3"], "--hands are those of --judge"),
+        (["show", "chart"], "name either a chart"),
+        (["show", "chart", "selby", "--agent", "x"], "--agent and --game are those of --data"),
+    ],
+)
+def test_an_option_of_another_mode_is_refused(
+    words: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(words)
+    assert end.value.code == 1
+    assert problem in capsys.readouterr().err
 
 
 def test_an_unknown_command_names_the_nearest(capsys: pytest.CaptureFixture[str]) -> None:
@@ -120,5 +154,4 @@ def test_no_help_waits_for_the_compiler_or_for_the_data_libraries() -> None:
 
 
 def test_choices_written_down_for_the_help_are_those_of_the_library() -> None:
-    assert clusters_command.STREETS == clusters.STREETS
     assert solve_command.METHODS == cfr.METHODS

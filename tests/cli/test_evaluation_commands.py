@@ -1,4 +1,4 @@
-"""evaluate, report, select, tournament and show hand, from logs of agents whose probabilities are known."""
+"""evaluate, report, tournament, tools.selection and show hand, from logs of agents whose probabilities are known."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
+from tools.selection import command as selection_command
 
 
 def run(*arguments: object) -> str:
@@ -230,8 +231,13 @@ def test_a_file_that_is_no_match_is_refused(change: dict[str, object], message: 
 
 
 def test_select_names_a_winner_for_each_rule_and_correlates_measures(place: Path) -> None:
+    def select(*words: object) -> str:
+        done = CliRunner().invoke(selection_command, list(map(str, words)), catch_exceptions=False)
+        assert done.exit_code == 0, done.output
+        return done.stdout
+
     found = json.loads(
-        run("select", place / "per-street", place / "joint", "--data", place / "rows", "--hands", 200, "--json")
+        select(place / "per-street", place / "joint", "--data", place / "rows", "--hands", 200, "--json")
     )
     assert {cycle["cycle"] for cycle in found["cycles"]} == {1, 2, 3}
     assert Path(found["instant_runoff"]).exists()
@@ -239,25 +245,25 @@ def test_select_names_a_winner_for_each_rule_and_correlates_measures(place: Path
     known = {row["measure"] for row in found["rank_correlation"]}
     assert {"error", "log_loss", "brier", "calibration"} <= known
     assert all(-1 <= row["spearman"] <= 1 for row in found["rank_correlation"])
-    told = run("select", place / "per-street", "--hands", 100, "--chart", "own")
+    told = select(place / "per-street", "--hands", 100, "--chart", "own")
     assert "to instant run-off:" in told
 
 
 def test_what_a_selection_or_report_cannot_use_is_refused_before_any_work(place: Path, tmp_path: Path) -> None:
-    select = ("select", place / "per-street", "--cluster", "tcp://127.0.0.1:1")
-    with pytest.raises(PipelineError, match="selbyy"):
-        run(*select, "--chart", "selbyy")
-    with pytest.raises(PipelineError, match="@nobody"):
-        run(*select, "--weak", "@nobody")
+    select = [str(place / "per-street"), "--cluster", "tcp://127.0.0.1:1"]
+    for words, problem in ((["--chart", "selbyy"], "selbyy"), (["--weak", "@nobody"], "@nobody")):
+        done = CliRunner().invoke(selection_command, [*select, *words])
+        assert isinstance(done.exception, PipelineError)
+        assert problem in str(done.exception)
     report = ("report", tmp_path / "no-bundle", "--data", place / "rows", "--out", tmp_path / "x.html")
     with pytest.raises(PipelineError, match=r"missing\.json"):
         run(*report, "--match", tmp_path / "missing.json")
 
 
-@pytest.mark.parametrize("command", ["tournament", "select"])
+@pytest.mark.parametrize("words", [["tournament"], []])
 @pytest.mark.parametrize("cap", ["nan", "inf", "-1"])
-def test_a_cap_is_a_finite_number_of_zero_or_more(command: str, cap: str) -> None:
-    done = CliRunner().invoke(group, [command, "@call", "@fold", "--cap", cap])
+def test_a_cap_is_a_finite_number_of_zero_or_more(words: list[str], cap: str) -> None:
+    done = CliRunner().invoke(group if words else selection_command, [*words, "@call", "@fold", "--cap", cap])
     assert done.exit_code == 2
     assert "'--cap'" in done.output
 
@@ -318,7 +324,7 @@ def test_a_bot_of_ones_own_is_asked_and_reported(place: Path, tmp_path: Path, mo
 
 
 def test_files_are_written_as_their_extension_says_or_refused(place: Path, tmp_path: Path) -> None:
-    counted = ("chart", "--data", place / "rows", "--agent", "random", "--out")
+    counted = ("show", "chart", "--data", place / "rows", "--agent", "random", "--out")
     for name, begins in (("c.svg", "<svg"), ("c.txt", "# situation class"), ("c.json", "{")):
         run(*counted, tmp_path / name)
         assert (tmp_path / name).read_text().startswith(begins)
@@ -326,7 +332,6 @@ def test_files_are_written_as_their_extension_says_or_refused(place: Path, tmp_p
         (*counted, tmp_path / "c.png"),
         (*counted, tmp_path / "c"),
         ("report", "--data", place / "rows", place / "per-street", "--out", tmp_path / "p.pdf"),
-        ("clusters", "preflop", 3, "--out", tmp_path / "k.json"),
     ):
         with pytest.raises(PipelineError, match="end the name in"):
             run(*words)
@@ -335,7 +340,7 @@ def test_files_are_written_as_their_extension_says_or_refused(place: Path, tmp_p
 
 def test_charts_and_features_are_told_as_json(place: Path) -> None:
     bundle = place / "per-street" / "frequency"
-    counted = json.loads(run("chart", "--data", place / "rows", "--agent", "random", "--json"))
+    counted = json.loads(run("show", "chart", "--data", place / "rows", "--agent", "random", "--json"))
     assert (counted["agents"], counted["labels"]) == (["random"], ["f", "c", "r"])
     kept = json.loads(run("show", "chart", bundle, "--json"))
     assert kept["situations"] == counted["situations"]
@@ -345,12 +350,11 @@ def test_charts_and_features_are_told_as_json(place: Path) -> None:
     assert fired["street"] == "flop"
     assert sum(fired["probabilities"].values()) == pytest.approx(1.0)
     assert any(one["weights"] for one in fired["features"])
-    groups = json.loads(run("clusters", "preflop", 3, "--json"))["clusters"]
-    assert len(groups) == 169
-    assert groups["AA"] != groups["32o"]
 
 
 def test_a_chart_counts_the_training_rows_only(place: Path) -> None:
-    counted = json.loads(run("chart", "--data", place / "rows", "--agent", "random", "--situations", 99, "--json"))
+    counted = json.loads(
+        run("show", "chart", "--data", place / "rows", "--agent", "random", "--situations", 99, "--json")
+    )
     rows = load_decisions(place / "rows", ["random"], ["preflop"], "train")
     assert sum(one["decisions"] for one in counted["situations"]) == len(rows)

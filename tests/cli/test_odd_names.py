@@ -88,7 +88,7 @@ def test_files_whose_names_are_no_text_are_written_and_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    main(["sample", "--out", f"logs-{NOT_TEXT}", "--hands", "60"])
+    main(["match", "--sample", f"logs-{NOT_TEXT}", "--hands", "60"])
     main(["ingest", f"logs-{NOT_TEXT}", "--out", NOT_TEXT, "--no-strength", "--format", "wapiti"])
     main(["info", NOT_TEXT, "--verify"])
     words = ["--algorithm", "majority", "--pattern", "thesis", "--quiet"]

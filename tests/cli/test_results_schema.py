@@ -30,7 +30,7 @@ def run(*arguments: object) -> Any:
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with logs of a small game, a dataset of them, bundles of two algorithms and a saved cross table."""
     folder = tmp_path_factory.mktemp("schema")
-    run("sample", "@equity", "@call", "--hands", 600, "--out", folder / "logs", "--game", GAME, "--json")
+    run("match", "@equity", "@call", "--hands", 600, "--sample", folder / "logs", "--game", GAME, "--json")
     run("ingest", folder / "logs", "--out", folder / "rows", "--no-strength", "--json")
     named = ("--algorithm", "frequency", "--algorithm", "majority")
     run("train", "--data", folder / "rows", "--agent", "equity", "--out", folder / "models", *named, "--json")
@@ -48,12 +48,12 @@ COMMANDS = {
     "tournament, plain": "tournament @equity @call --hands 60 --game {game} --no-adjusted --cap 0",
     "tournament, three": "tournament @call @raise @random @fold --hands 60 --game kuhn.limit.3p",
     "tournament, table": "tournament --table {place}/table.csv",
-    "select": "select {place}/models --data {place}/rows --hands 60 --weak @call --weak @raise",
-    "score": "score --data {place}/rows",
+    "match, dataset": "match --data {place}/rows",
+    "match, logs": "match --from {place}/logs --game {game}",
     "profile": "profile --data {place}/rows",
     "evaluate": "evaluate {place}/models/frequency --data {place}/rows",
-    "sample": "sample @equity @call --hands 8 --out {place}/again --game {game}",
-    "exploit": "exploit @call --game {game}",
+    "match, sample": "match @equity @call --hands 8 --sample {place}/again --game {game}",
+    "counter, judge": "counter --judge @call --game {game}",
     "counter": "counter --against @call --game {game} --out {place}/counter",
     "counter, logs": "counter --data {place}/rows --agent equity --out {place}/counter-of-logs",
     "counter, hold'em": "counter --against @equity --deals 24000 --table-hands 100 --method best --out {place}/holdem",

@@ -1,4 +1,4 @@
-"""The `solve` and `sample` commands as a user meets them."""
+"""The `solve` and `match --sample` commands as a user meets them."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def run(*words: object) -> str:
 
 
 def test_kuhn_is_solved_and_told_in_json() -> None:
-    found = json.loads(run("solve", "kuhn", "--iterations", 300, "--points", 3, "--json"))
+    found = json.loads(run("solve", "kuhn", "--iterations", 300, "--json"))
     assert found["game"] == "kuhn.limit.2p"
     assert found["players"] == 2
     assert found["iterations"] == 300
     assert found["value"][0] == pytest.approx(-1 / 18, abs=1e-3)
     assert found["exploitability"] < 1e-2
-    assert len(found["curve"]) == 3
+    assert len(found["curve"]) == 8
     assert found["watched"] == [":Q", ":K", ":A"]
 
 
 def test_curves_are_a_table_and_a_picture(tmp_path: Path) -> None:
     for name in ("leduc.html", "leduc.svg"):
         page = tmp_path / name
-        text = run("solve", "leduc", "--iterations", 20, "--points", 2, "--watch", "r:A", "--picture", page)
+        text = run("solve", "leduc", "--iterations", 20, "--watch", "r:A", "--picture", page)
         assert "raise r:A" in text
         assert "best responses would win" in text
         assert "<svg" in page.read_text()
@@ -45,7 +45,7 @@ def test_curves_are_a_table_and_a_picture(tmp_path: Path) -> None:
 
 def test_exploitability_comes_first_and_is_drawn_on_a_logarithmic_axis(tmp_path: Path) -> None:
     for name in ("kuhn.html", "kuhn.svg"):
-        run("solve", "kuhn", "--iterations", 1000, "--points", 4, "--picture", tmp_path / name)
+        run("solve", "kuhn", "--iterations", 1000, "--picture", tmp_path / name)
         text = (tmp_path / name).read_text()
         places = [text.index(title) for title in ("Exploitability", "Value of the game", "Chance to raise")]
         assert places == sorted(places)
@@ -89,8 +89,8 @@ def test_sizes_are_three_numbers(tmp_path: Path) -> None:
 
 def test_a_sample_is_the_same_for_the_same_seed_and_comes_with_probabilities(tmp_path: Path) -> None:
     options = ("@teacher", "@random", "@call", "--hands", 200, "--game", "kuhn.limit.2p")
-    made = json.loads(run("sample", "--out", tmp_path / "a", *options, "--json"))
-    run("sample", "--out", tmp_path / "b", *options)
+    made = json.loads(run("match", "--sample", tmp_path / "a", *options, "--json"))
+    run("match", "--sample", tmp_path / "b", *options)
     names = sorted(path.name for path in (tmp_path / "a").iterdir())
     assert made["hands"] == 200
     assert len(made["files"]) == 6
@@ -103,21 +103,21 @@ def test_a_sample_is_the_same_for_the_same_seed_and_comes_with_probabilities(tmp
 def test_a_second_seed_keeps_the_probabilities_of_the_first(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    options = ("--hands", 200, "--game", "kuhn.limit.2p", "--out", tmp_path)
-    run("sample", "@teacher", "@random", *options)
+    options = ("--hands", 200, "--game", "kuhn.limit.2p", "--sample", tmp_path)
+    run("match", "@teacher", "@random", *options)
     first = pq.read_table(tmp_path / "sample.probs.parquet")
-    run("sample", "@teacher", "@random", *options, "--seed", 2)
+    run("match", "@teacher", "@random", *options, "--seed", 2)
     both = pq.read_table(tmp_path / "sample.probs.parquet")
     assert both.slice(0, len(first)).equals(first)
     assert set(both["file"].to_pylist()) == {path.name for path in tmp_path.glob("*.log")}
-    run("sample", "@teacher", "@random", *options, "--seed", 2)
+    run("match", "@teacher", "@random", *options, "--seed", 2)
     assert pq.read_table(tmp_path / "sample.probs.parquet").equals(both)
 
 
 def test_a_sample_needs_some_hands(tmp_path: Path) -> None:
     for game in ("kuhn.limit.2p", "kuhn.limit.3p"):
         with pytest.raises(PipelineError, match="too few"):
-            run("sample", "@call", "@call", "--hands", 1, "--out", tmp_path, "--game", game)
+            run("match", "@call", "@call", "--hands", 1, "--sample", tmp_path, "--game", game)
 
 
 @pytest.mark.long
@@ -140,8 +140,8 @@ def test_an_interrupted_solve_goes_on_where_it_was_and_the_result_plays(tmp_path
 
 
 def test_a_sample_for_three_seats_everybody_in_every_order(tmp_path: Path) -> None:
-    options = ("@random", "@call", "@raise", "--hands", 240, "--game", "kuhn.limit.3p", "--out", tmp_path)
-    made = json.loads(run("sample", *options, "--json"))
+    options = ("@random", "@call", "@raise", "--hands", 240, "--game", "kuhn.limit.3p", "--sample", tmp_path)
+    made = json.loads(run("match", *options, "--json"))
     assert made["hands"] == 240
     names = sorted(Path(path).name for path in made["files"])
     assert len(names) == 3 * 6
@@ -152,7 +152,7 @@ def test_a_sample_for_three_seats_everybody_in_every_order(tmp_path: Path) -> No
         "random.raise.call",
     }
     with pytest.raises(PipelineError, match="of two or three"):
-        run("sample", *options[:3], "--hands", 240, "--game", "kuhn.limit.4p", "--out", tmp_path)
+        run("match", *options[:3], "--hands", 240, "--game", "kuhn.limit.4p", "--sample", tmp_path)
 
 
 @pytest.mark.parametrize("players", [1, 14, 100])

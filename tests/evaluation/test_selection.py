@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import spearmanr
 
 from pipeline.arena import rankings
-from pipeline.evaluation.selection import Entry, rank_correlation, restrict_results, select
 from pipeline.runtime.errors import PipelineError
+from tools.selection import Entry, rank_correlation, restrict_results, select
 
 STRENGTH = {"slumbot": 60.0, "hyperborean": 30.0, "rprop": 40.0, "l-bfgs": 0.0, "street": 25.0, "joint": 0.0}
 

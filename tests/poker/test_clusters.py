@@ -27,6 +27,7 @@ from pipeline.poker.strength.hand_clusters import (
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.diskcache import locked
 from pipeline.runtime.errors import PipelineError
+from tools.clusters import command as clusters_command
 
 NUMBER = {class_text(index): index for index in range(169)}
 
@@ -135,9 +136,12 @@ def test_the_commands_show_clusters_and_the_cache(tmp_path: Path, monkeypatch: p
     cache = tmp_path / "cache"
     monkeypatch.setenv("PIPELINE_CACHE", str(cache))
     out = tmp_path / "nine.safetensors"
-    shown = CliRunner().invoke(group, ["clusters", "preflop", "9", "--out", str(out)])
+    shown = CliRunner().invoke(clusters_command, ["preflop", "9", "--out", str(out)])
     assert shown.exit_code == 0, shown.output
     assert len(shown.output.splitlines()) == 15
+    groups = json.loads(CliRunner().invoke(clusters_command, ["preflop", "3", "--json"]).output)["clusters"]
+    assert len(groups) == 169
+    assert groups["AA"] != groups["32o"]
     assert HandClusters.load(out).centroids.shape == (9, 8)
     with locked(cache / "clusters"):
         (cache / "clusters" / "lock").unlink()

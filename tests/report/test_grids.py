@@ -109,11 +109,24 @@ def test_a_situation_that_nobody_reaches_says_so() -> None:
 
 def test_the_picture_of_the_readme_is_what_its_command_makes(tmp_path: Path) -> None:
     """pipeline ingest data/sample --out out/rows --no-strength
-    pipeline chart --data out/rows --agent teacher --situations 2 --out docs/pictures/chart.svg"""
+    pipeline show chart --data out/rows --agent teacher --situations 2 --out docs/pictures/chart.svg"""
     root = Path(__file__).parents[2]
     ingest([root / "data" / "sample"], tmp_path / "rows", options(strength=False))
     out = tmp_path / "chart.svg"
-    main(["chart", "--data", str(tmp_path / "rows"), "--agent", "teacher", "--situations", "2", "--out", str(out)])
+    main(
+        [
+            "show",
+            "chart",
+            "--data",
+            str(tmp_path / "rows"),
+            "--agent",
+            "teacher",
+            "--situations",
+            "2",
+            "--out",
+            str(out),
+        ]
+    )
     assert out.read_bytes() == (root / "docs" / "pictures" / "chart.svg").read_bytes()
 
 

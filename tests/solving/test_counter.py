@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 import pytest
 from bucketed_leduc import LAYOUT, deal_leduc, random_strategy, rows_of_leduc
@@ -18,12 +19,11 @@ from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
 from pipeline.cli.counter import METHODS as COMMAND_METHODS
 from pipeline.cli.counter import command as counter_command
-from pipeline.cli.exploit import command as exploit_command
 from pipeline.cli.main import group, main
 from pipeline.dataset.load import load_decisions
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.opponents.counters import TABLE_HANDS, Search, exploitability, find_counter
+from pipeline.opponents.counters import LOCAL_HANDS, Search, against_player, exploitability, find_counter
 from pipeline.poker.game import Game, builtin
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
@@ -262,10 +262,12 @@ def test_a_counter_is_stored_and_plays(tmp_path: Path) -> None:
     out = tmp_path / "counter"
     words = ["counter", "--against", "@call", "--game", LEDUC.name, "--method", "best", "--out", str(out), "--json"]
     found = json.loads(CliRunner().invoke(group, words, catch_exceptions=False).stdout)
-    said = json.loads(CliRunner().invoke(group, ["exploit", "@call", "--game", LEDUC.name, "--json"]).stdout)
+    said = json.loads(CliRunner().invoke(group, ["counter", "--judge", "@call", "--game", LEDUC.name, "--json"]).stdout)
     assert said["exact"]
     assert found["winnings"] == pytest.approx(said["exploitability"])
-    again = json.loads(CliRunner().invoke(group, ["exploit", str(out), "--json"], catch_exceptions=False).stdout)
+    again = json.loads(
+        CliRunner().invoke(group, ["counter", "--judge", str(out), "--json"], catch_exceptions=False).stdout
+    )
     assert again["exploitability"] == pytest.approx(found["exploitability"])
     played = play_match([resolve(str(out), LEDUC), resolve("@call", LEDUC)], LEDUC, hands=4_000)
     assert abs(played.mbb_per_hand() - found["winnings"]) < 2 * played.ci95()
@@ -284,11 +286,11 @@ def test_a_counter_from_logs(tmp_path: Path) -> None:
 def test_the_more_often_a_decision_must_be_shown_the_less_the_logs_are_trusted(tmp_path: Path) -> None:
     play_match([resolve("@raise", LEDUC), resolve("@random", LEDUC)], LEDUC, hands=400, log=tmp_path / "match")
     ingest([str(tmp_path)], tmp_path / "rows", options(strength=False), workers=1)
-    words = ["counter", "--data", str(tmp_path / "rows"), "--agent", "raise", "--share", "1", "--json"]
     found = []
-    for half in ("1", "1000"):
-        out = ["--half", half, "--out", str(tmp_path / half)]
-        found.append(json.loads(CliRunner().invoke(group, words + out, catch_exceptions=False).stdout))
+    for half in (1.0, 1000.0):
+        search = Search(method="dbr", share=1.0, half=half, workers=1)
+        setting = against_player(tmp_path / "rows", "raise", search, folder=tmp_path / "work")
+        found.append(find_counter(setting, search, tmp_path / str(half), facts={}).json())
     trusting, doubting = found
     assert trusting["winnings"] > doubting["winnings"] > doubting["equilibrium"]["winnings"]
     assert trusting["exploitability"] > doubting["exploitability"] + 100
@@ -547,13 +549,12 @@ def test_a_counter_is_not_written_over_its_opponent(tmp_path: Path, capsys: pyte
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["counter", "--out", "x", "--half", "nan"], "nan is not a finite number"),
         (["counter", "--out", "x", "--risk", "nan"], "nan is not a finite number"),
         (["counter", "--out", "x", "--risk", "inf"], "inf is not a finite number"),
         (["counter", "--out", "x", "--deals", "1" + 26 * "0"], "1<=x<="),
-        (["exploit", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
-        (["exploit", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
-        (["exploit", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
+        (["counter", "--judge", "@call", "--seed", "1" + 20 * "0"], "0<=x<="),
+        (["counter", "--judge", "@call", "--hands", "1" + 12 * "0"], "2<=x<="),
+        (["counter", "--judge", "@call", "--deals", "1" + 26 * "0"], "1<=x<="),
         (["match", "@call", "@fold", "--hands", "1" + 20 * "0"], "1<=x<="),
     ],
 )
@@ -572,7 +573,7 @@ def test_a_risk_without_end_and_a_match_beyond_memory_are_refused() -> None:
 
 
 def test_a_single_deal_has_no_interval_in_json() -> None:
-    words = ["exploit", "@fold", "--game", "holdem.nolimit.2p.reverse_blinds", "--hands", "2"]
+    words = ["counter", "--judge", "@fold", "--game", "holdem.nolimit.2p.reverse_blinds", "--hands", "2"]
     found = json.loads(CliRunner().invoke(group, [*words, "--json"], catch_exceptions=False).stdout)
     assert found["exploitability"] == pytest.approx(750)
     assert found["ci95"] is None
@@ -753,11 +754,11 @@ def test_a_response_that_loses_shows_nothing() -> None:
 def test_what_the_command_offers_is_what_the_search_takes() -> None:
     defaults = {one.name: one.default for one in counter_command.params}
     search = Search()
-    assert (defaults["deals"], defaults["risk"], defaults["half"]) == (search.deals, search.risk, search.half)
+    assert defaults["risk"] == search.risk
     assert COMMAND_METHODS == METHODS
-    assert defaults["table_hands"] == search.table_hands == TABLE_HANDS
-    exploit = {one.name: one.default for one in exploit_command.params}
-    assert (exploit["deals"], exploit["table_hands"]) == (MAX_RESPONSE_DEALS, TABLE_HANDS)
+    written = {one.name: one.help for one in counter_command.params if isinstance(one, click.Option)}
+    assert f"{search.deals:,}; with --judge {MAX_RESPONSE_DEALS:,}" in written["deals"]
+    assert f"{LOCAL_HANDS:,}" in written["hands"]
 
 
 @pytest.mark.parametrize("name", ["curve.svg", "curve.html"])

@@ -239,7 +239,7 @@ def test_ctrl_c_writes_the_best_so_far(data, tmp_path):
 
 
 def test_another_chart_can_be_taken(data, tmp_path):
-    status, _ = run("chart", "--data", data, "--agent", "chump-maniac", "--out", tmp_path / "c.txt")
+    status, _ = run("show", "chart", "--data", data, "--agent", "chump-maniac", "--out", tmp_path / "c.txt")
     assert status == 0
     chart = parse_chart((tmp_path / "c.txt").read_text())
     train_bundles(request(data, tmp_path / "b", chart=tmp_path / "c.txt", streets=("turn",)))

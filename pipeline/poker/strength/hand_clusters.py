@@ -82,7 +82,7 @@ class HandClusters(NamedTuple):
             clusters = cls(street, centroids, int(about["seed"]), float(about["cost"]))
         except (SafetensorError, KeyError, ValueError, TypeError) as error:
             raise PipelineError(
-                f"{where} does not hold clusters ({error}); make it with `clusters ... --out`"
+                f"{where} does not hold clusters ({error}); make it with `python -m tools.clusters ... --out`"
             ) from None
         width, kind = (1, np.uint16) if street == 3 else (8, np.uint8)
         if centroids.ndim != 2 or centroids.shape[1] != width or centroids.dtype != kind or len(centroids) == 0:
@@ -90,7 +90,9 @@ class HandClusters(NamedTuple):
                 f"{where} has centroids of {centroids.dtype} {centroids.shape}, not of {STREETS[street]}"
             )
         if (np.diff(centroids.sum(1, dtype=np.int64)) < 0).any():
-            raise PipelineError(f"{where} has centroids that do not ascend; make it with `clusters ... --out`")
+            raise PipelineError(
+                f"{where} has centroids that do not ascend; make it with `python -m tools.clusters ... --out`"
+            )
         return clusters
 
     def save(self, path: Path) -> None:

@@ -1,4 +1,9 @@
-"""`clusters`: group the holdings of a street by their distribution of strength."""
+"""Group the hole cards of a street by their distribution of strength.
+
+    python -m tools.clusters preflop 9
+
+In go a street and a number of clusters; out comes a table of the starting hands, or the centroids in a file.
+"""
 
 from __future__ import annotations
 
@@ -11,32 +16,29 @@ import click
 from pipeline.cli._options import FILE, file_kind, json_option, out_option, seed_option
 from pipeline.cli._progress import bar
 from pipeline.cli._tables import print_json
-
-STREETS = ("preflop", "flop", "turn", "river")
-"""those of `pipeline.poker.strength.hand_clusters`, written down here so that `--help` need not load it"""
+from pipeline.cli.main import main
+from pipeline.poker.cards import class_text
+from pipeline.poker.starting_hands import preflop_rows
+from pipeline.poker.strength.board_tables import ensure_tables
+from pipeline.poker.strength.hand_clusters import STREETS, assign_clusters, fit_clusters
+from pipeline.poker.strength.rows import STRENGTH
+from pipeline.report.grids import numbers_text
 
 
 @click.command()
 @click.argument("street", type=click.Choice(STREETS))
 @click.argument("size", type=click.IntRange(1))
-@seed_option()
+@seed_option
 @out_option("Write the centroids to FILE.safetensors.", FILE, required=False)
 @json_option
 def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) -> None:
-    """Make SIZE clusters of all holdings of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
+    """Make SIZE clusters of all hole cards of a STREET (preflop, flop, turn, river) by k-means under the earth mover's
     distance; preflop they are drawn as the 13x13 matrix, suited hands above the diagonal.
 
     Flop and turn first build the strength tables, once (a minute).
 
-    Example: pipeline clusters preflop 9
+    Example: python -m tools.clusters preflop 9
     """
-    from pipeline.poker.cards import class_text
-    from pipeline.poker.starting_hands import preflop_rows
-    from pipeline.poker.strength.board_tables import ensure_tables
-    from pipeline.poker.strength.hand_clusters import assign_clusters, fit_clusters
-    from pipeline.poker.strength.rows import STRENGTH
-    from pipeline.report.grids import numbers_text
-
     if out is not None:
         file_kind(out, ".safetensors")
     number = STREETS.index(street)
@@ -59,3 +61,7 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
     if numbers is not None:
         click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
     click.echo(f"{size} {street} clusters, mean distance {clusters.cost:.4f}{f', written to {out}' if out else ''}")
+
+
+if __name__ == "__main__":
+    main(command=command, name="python -m tools.clusters")
