@@ -13,9 +13,9 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import FILE, file_kind, json_option, out_option, seed_option
+from pipeline.cli._options import FILE, json_option, out_option, seed_option
+from pipeline.cli._output import echo_drawing, file_kind, print_json
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json
 from pipeline.cli.main import main
 from pipeline.poker.cards import class_text
 from pipeline.poker.starting_hands import preflop_rows
@@ -59,7 +59,7 @@ def command(street: str, size: int, seed: int, out: Path | None, as_json: bool) 
         print_json(about)
         return
     if numbers is not None:
-        click.echo(numbers_text(numbers, colour=sys.stdout.isatty()))
+        echo_drawing(numbers_text(numbers, colour=sys.stdout.isatty()))
     click.echo(f"{size} {street} clusters, mean distance {clusters.cost:.4f}{f', written to {out}' if out else ''}")
 
 

@@ -24,8 +24,8 @@ from pipeline.agents.bearl import PROFILES, Bearl
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.teacher import Teacher
+from pipeline.cli._output import table_text
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import table_text
 from pipeline.poker.game import builtin
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, read_npy

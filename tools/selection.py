@@ -44,8 +44,8 @@ from pipeline.cli._options import (
     seed_option,
     truth_options,
 )
+from pipeline.cli._output import print_json, sentence_text, table_text
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json, sentence_text, table_text
 from pipeline.cli.main import main
 from pipeline.evaluation.evaluation import Scope, algorithm_of, bundles_in, evaluate_models
 from pipeline.models.bundle import load_bundle

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from pipeline.cli._progress import LINE
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 
@@ -65,20 +66,6 @@ def only_with(mode: str, *allowed: str) -> None:
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in allowed and isinstance(parameter, click.Option) and parameter.opts[0] != mode:
             raise PipelineError(f"{parameter.opts[0]} does nothing with {mode}: leave out one of them")
-
-
-def file_kind(path: Path, *kinds: str, option: str = "--out") -> str:
-    """Return the extension of a file to write, in small letters; one that the command cannot write is refused.
-
-    >>> file_kind(Path("out/x.SVG"), ".svg", ".txt")
-    '.svg'
-    """
-    kind = path.suffix.lower()
-    if kind not in kinds:
-        endings = " or ".join(filter(None, (", ".join(kinds[:-1]), kinds[-1])))
-        problem = f"{kind} is not a kind of file that this command writes" if kind else "the name has no extension"
-        raise PipelineError(f"{option} {path}: {problem}; end the name in {endings}")
-    return kind
 
 
 def workers_option(function: F) -> F:
@@ -145,7 +132,7 @@ def connected(where: str | None) -> Iterator[Cluster | None]:
     """Yield the cluster that `--cluster` names, None without one; print its size and dashboard on stderr."""
     from pipeline.runtime.dask_cluster import connect
 
-    with connect(where, lambda text: click.echo(text, err=True)) as cluster:
+    with connect(where, lambda text: None if LINE.quiet else click.echo(text, err=True)) as cluster:
         yield cluster
 
 
@@ -208,12 +195,24 @@ scope_options = add_options(
 )
 """the decisions to score on: `--agent`, `--game` and the options above"""
 
-learning_option = click.option(
-    "--learning", is_flag=True, help="Train the first model again on parts of its data: a learning curve."
-)
-halves_option = click.option(
-    "--halves", is_flag=True, help="Train the first model on two halves of its deals: bound the hands to tell."
-)
+ALSO = {
+    "details": "every measure of every model",
+    "differences": "each model less the best, paired by deal",
+    "cross": "each model on every agent's decisions",
+    "stationary": "whether agents play the same early and late, and against everyone",
+    "learning": "the first model trained again on parts of its data",
+    "halves": "the first model trained on two halves of its deals, which bounds the hands needed to tell it",
+}
+"""tables and figures of `evaluate` and `report` besides those they always have"""
+
+
+def also_option(*names: str) -> Callable[[F], F]:
+    """Add `--also NAME`, repeatable: which of `ALSO` the command shows besides, all of them unless named."""
+    offered = names or tuple(ALSO)
+    text = "; ".join(f"{name}: {ALSO[name]}" for name in offered)
+    kind = click.Choice(offered)
+    return click.option("--also", type=kind, multiple=True, help=f"Show more (repeatable). {text}.", metavar="NAME")
+
 
 saved_results_options = add_options(
     click.option("--match", "matches", type=PATH, multiple=True, help="What `match --json` printed (repeatable)."),

@@ -1,8 +1,8 @@
 """Progress of commands on stderr: a progress bar, and a note that functions are being compiled.
 
 In a terminal it is one line (`LINE`), cut to the terminal's width and drawn over and over: once a second it adds the
-seconds since it last changed, so that nobody takes long work for a program that hangs. Elsewhere a line is written now
-and then.
+seconds since it last changed, which tells long work from a program that hangs. Elsewhere a line is written now and
+then. With `--quiet` (`LINE.quiet`) nothing of this is written.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from pipeline.cli._tables import escaped
+from pipeline.cli._output import one_line
 from pipeline.runtime.progress import Progress
 
 WORKING, COMPILING = 0, 1
@@ -30,6 +30,8 @@ class StatusLine:
     """
 
     def __init__(self, descriptor: int = 2, every: float = 1.0) -> None:
+        self.quiet = False
+        """whether the command was started with `--quiet`"""
         self._descriptor, self._every = descriptor, every
         self._lock = threading.Lock()
         self._texts: dict[int, tuple[str, float]] = {}
@@ -37,6 +39,8 @@ class StatusLine:
 
     def show(self, channel: int, text: str, *, now: bool = True) -> None:
         """Show `text` about WORKING or COMPILING: at once, or only if it is still so at the next tick."""
+        if self.quiet:
+            return
         with self._lock:
             self._texts[channel] = text, time.monotonic()
             if now:
@@ -64,7 +68,7 @@ class StatusLine:
         text = ""
         if self._texts:
             message, since = self._texts[max(self._texts)]
-            message = escaped(message)
+            message = one_line(message)
             seconds = int(time.monotonic() - since)
             waiting = f"  {seconds} s" if seconds >= 2 else ""
             text = message[: max(shutil.get_terminal_size().columns - 1 - len(waiting), 0)] + waiting
@@ -72,10 +76,6 @@ class StatusLine:
 
 
 LINE = StatusLine()
-
-
-def _clock(seconds: float) -> str:
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02d}"
 
 
 class CompilingNote(logging.Handler):
@@ -93,10 +93,11 @@ class CompilingNote(logging.Handler):
         terminal = sys.stderr.isatty()
         self.cached = self.cached and getattr(record, "kept", True)
         if not hasattr(record, "count"):
-            if not terminal or not record.getMessage().startswith("compiling"):
+            shown_by_line = terminal or LINE.quiet
+            if not shown_by_line or not record.getMessage().startswith("compiling"):
                 sys.stderr.write(record.getMessage() + "\n")
         else:
-            self.count, self.seconds = record.count, getattr(record, "seconds", 0.0)
+            self.count, self.seconds = record.count, 0.0 if LINE.quiet else getattr(record, "seconds", 0.0)
             self.active = not getattr(record, "ended", False)
             if terminal:
                 total = getattr(record, "total", None)
@@ -117,43 +118,67 @@ class CompilingNote(logging.Handler):
         super().close()
 
 
+class ProgressText:
+    """Text about the work under way on stderr: in a terminal one line that changes, elsewhere a line now and then."""
+
+    def __init__(self) -> None:
+        self._terminal, self._last = sys.stderr.isatty(), time.monotonic()
+
+    def show(self, text: str, *, now: bool = False) -> None:
+        """Show a text, at once if `now`, else ten times a second at most, outside a terminal every ten seconds."""
+        moment = time.monotonic()
+        if LINE.quiet or (not now and moment - self._last < (0.1 if self._terminal else 10.0)):
+            return
+        self._last = moment
+        if self._terminal:
+            LINE.show(WORKING, text)
+        else:
+            sys.stderr.write(f"{one_line(text)}\n")
+            sys.stderr.flush()
+
+    def close(self) -> None:
+        """Leave the line to what comes next."""
+        if self._terminal:
+            LINE.clear(WORKING)
+
+
+def share_text(label: str, done: int, total: int, seconds: float, unit: str = "") -> str:
+    """Return `label  42%  1.2 M hands/s  0:12 left` after so many seconds of work.
+
+    >>> share_text("flop", 42, 100, 8.4)
+    'flop   42%  0:11 left'
+    """
+    share = done / total if total else 0.0
+    left = int(seconds * (1 - share) / share) if share > 0 else 0
+    time_left = f"{left // 60}:{left % 60:02d} left" if share > 0 else ""
+    speed = f"{done / seconds:,.0f} {unit}/s" if unit and done >= seconds > 0 else ""
+    return "  ".join(part for part in (label, f"{share:4.0%}", speed, time_left) if part)
+
+
 @contextmanager
 def bar(label: str, unit: str = "") -> Iterator[Progress]:
-    """Yield a `Progress` that draws `label  42%  1.2 M hands/s  0:12 left`; silent when the work takes under a second.
+    """Yield a `Progress` that draws `share_text`; silent when the work takes under a second.
 
     Speed and time left count neither the seconds of compiling, which come once, nor what went before a report that
     nothing is done yet: waiting for players, for instance.
     """
     from pipeline.runtime.kernels import seconds_compiling
 
-    terminal = sys.stderr.isatty()
-    start = last_report = began = time.monotonic()
-    compiled = seconds_compiling()
-    if terminal:
+    line, start = ProgressText(), time.monotonic()
+    began = start - seconds_compiling()
+    if sys.stderr.isatty():
         LINE.show(WORKING, label, now=False)
 
     def progress(done: int, total: int) -> None:
-        nonlocal last_report, began, compiled
-        now = time.monotonic()
+        nonlocal began
+        moment = time.monotonic()
         if done == 0:
-            began, compiled = now, seconds_compiling()
-        # work that ends within a second shows no bar, and a line in a file is not written over: it comes rarely
-        if now - last_report < (0.1 if terminal else 10.0) or now - start < 1.0:
-            return
-        last_report = now
-        share = done / total if total else 0.0
-        worked = max(now - began - (seconds_compiling() - compiled), 0.001)
-        time_left = f"{_clock(worked * (1 - share) / share)} left" if share > 0 else ""
-        speed = f"{done / worked:,.0f} {unit}/s" if unit and done >= worked else ""
-        text = "  ".join(part for part in (label, f"{share:4.0%}", speed, time_left) if part)
-        if terminal:
-            LINE.show(WORKING, text)
-        else:
-            sys.stderr.write(f"{text}\n")
-            sys.stderr.flush()
+            began = moment - seconds_compiling()
+        if moment - start >= 1.0:
+            worked = max(moment - seconds_compiling() - began, 0.001)
+            line.show(share_text(label, done, total, worked, unit))
 
     try:
         yield progress
     finally:
-        if terminal:
-            LINE.clear(WORKING)
+        line.close()

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli._options import Finite, game_option, json_option, workers_option
-from pipeline.cli._progress import LINE, WORKING
-from pipeline.cli._tables import print_json, table_text
+from pipeline.cli._output import print_json, table_text
+from pipeline.cli._progress import ProgressText
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
 if TYPE_CHECKING:
     from pipeline.solving.spot_solution import SpotNode, SpotSolution
 
-SPOT_GAME = "The game of --betting, --state and of AGENTs.  [default: the AGENT's, or no-limit hold'em for two]"
+SPOT_GAME = "The game of --after and of AGENTs.  [default: the AGENT's, or no-limit hold'em for two]"
 PLAYERS = ("oop", "ip")
 MIN_SHARE = 5e-4
 """a class of hands that is rarer than this in the range is left out of the table"""
@@ -30,15 +27,15 @@ POSITIVE = Finite(0, min_open=True)
 
 
 @click.command("spot")
-@click.option("--board", help="Open cards, like 2c7d9hTsJs; with --state taken from there.")
+@click.option("--board", help="Open cards, like 2c7d9hTsJs; taken from --after where that is a MATCHSTATE: line.")
 @click.option(
     "--range",
     "ranges",
     multiple=True,
-    help="Twice: out of position, then in position. Text like 22+,A2s+,KTo+,QQ:0.5, or an AGENT, whose range after "
-    "--betting or --state is taken.",
+    help="Give it twice: out of position, then in position. Text like 22+,A2s+,KTo+,QQ:0.5, or an AGENT, whose range "
+    "at --after is taken.",
 )
-@click.option("--pot", type=POSITIVE, help="Chips in the pot.  [default: that of --betting or --state]")
+@click.option("--pot", type=POSITIVE, help="Chips in the pot.  [default: that of --after]")
 @click.option("--stack", type=Finite(0), help="Chips behind, of the shorter player.  [default: likewise]")
 @click.option(
     "--sizes",
@@ -54,7 +51,7 @@ POSITIVE = Finite(0, min_open=True)
     type=Finite(0),
     default=0.15,
     show_default=True,
-    help="A bet that leaves at most so many pots behind is all-in.",
+    help="A bet that leaves at most this share of the pot behind is all-in.",
 )
 @click.option(
     "--target",
@@ -63,7 +60,9 @@ POSITIVE = Finite(0, min_open=True)
     show_default=True,
     help="Stop at this exploitability, in shares of the pot.",
 )
-@click.option("--iterations", type=click.IntRange(1), default=10_000, show_default=True, help="At most so many.")
+@click.option(
+    "--iterations", type=click.IntRange(1, 10**9), default=10_000, show_default=True, help="Iterations at most."
+)
 @click.option(
     "--lock",
     "locks",
@@ -71,11 +70,15 @@ POSITIVE = Finite(0, min_open=True)
     metavar="oop=|ip=AGENT|FILE.json",
     help="Hold a player to an AGENT's play, or to mixes by line of betting; the other answers it best.",
 )
-@click.option("--betting", help="The betting that led to the spot, as ACPC writes it, like r300c/.")
-@click.option("--state", help="A MATCHSTATE: line of the spot, in place of --betting and --board.")
+@click.option("--after", help="The betting that led to the spot, like r300c/, or a dealer's MATCHSTATE: line of it.")
 @game_option(SPOT_GAME)
-@click.option("--at", "line", default="", help="The line of betting whose table is shown, like cr75.  [default: none]")
-@click.option("--cards", default="", help="The cards that came since the spot began, for --at on a later street.")
+@click.option(
+    "--at",
+    "line",
+    default="",
+    metavar="BETTING[:CARDS]",
+    help="Show the table at this betting, like cr75, and the cards that came since, like cr75c/:Ts.  [default: none]",
+)
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -102,7 +105,7 @@ def spot_command(**options: Any) -> None:
     if out is not None and out.suffix.lower() not in ("", ".csv", ".json"):
         raise PipelineError(f"--out {out}: name a folder, or a file that ends in .csv or .json")
     solution = _solve(**options)
-    node = solution.node(options["line"], options["cards"])
+    node = solution.node(*_line_and_cards(options["line"]))
     if out is not None:
         _write(out, solution, node)
     if options["as_json"]:
@@ -120,8 +123,7 @@ def _solve(
     stack: float | None,
     target: float,
     locks: tuple[str, ...],
-    betting: str | None,
-    state: str | None,
+    after: str | None,
     game: str | None,
     **options: Any,
 ) -> SpotSolution:
@@ -133,8 +135,8 @@ def _solve(
 
     if len(ranges) != 2:
         raise PipelineError(f"--range is there {len(ranges)} times: name two, first that of the player out of position")
-    if state is not None and (betting is not None or board is not None):
-        raise PipelineError("--state has the betting and the board: leave out --betting and --board")
+    if after is not None and after.startswith("MATCHSTATE:") and board is not None:
+        raise PipelineError("the MATCHSTATE: line of --after has the board: leave out --board")
     fixed = {}
     for text in locks:
         who, equals, source = text.partition("=")
@@ -150,14 +152,16 @@ def _solve(
         stack=stack,
         menu=parse_menu(options["sizes"], options["raise_sizes"], options["raises"], options["all_in"]),
         locks=fixed,
-        after=betting if state is None else state,
+        after=after,
         game=game,
         trusted=True,
     )
-    find_node(spot, spot.tree(), options["line"], parse_cards(options["cards"]).tolist())  # before the work, not after
+    line, cards = _line_and_cards(options["line"])
+    find_node(spot, spot.tree(), line, parse_cards(cards).tolist())  # before the work, not after
     if options["out"] is not None and not options["out"].suffix:
         check_solution_target(options["out"])
-    with _reports() as report:
+    progress = ProgressText()
+    try:
         return run_spot(
             spot,
             target=target,
@@ -166,30 +170,18 @@ def _solve(
             max_memory=options["memory"],
             max_iterations=options["iterations"],
             checkpoint=options["checkpoint"],
-            report=report,
+            report=lambda iteration, rest: progress.show(
+                f"iteration {iteration:,}, exploitability {rest:.3%} of the pot"
+            ),
         )
-
-
-@contextmanager
-def _reports() -> Iterator[Callable[[int, float], None]]:
-    """Yield what shows iteration and exploitability on stderr: all of them in a terminal, now and then elsewhere."""
-    terminal, began = sys.stderr.isatty(), time.monotonic()
-    last = began
-
-    def report(iteration: int, exploitability: float) -> None:
-        nonlocal last
-        text = f"iteration {iteration:,}, exploitability {exploitability:.3%} of the pot"
-        if terminal:
-            LINE.show(WORKING, text)
-        elif time.monotonic() - last > 10:
-            last = time.monotonic()
-            click.echo(f"{text}, {last - began:.0f} s", err=True)
-
-    try:
-        yield report
     finally:
-        if terminal:
-            LINE.clear(WORKING)
+        progress.close()
+
+
+def _line_and_cards(text: str) -> tuple[str, str]:
+    """Return the betting and the cards of `--at`."""
+    line, _, cards = text.partition(":")
+    return line, cards
 
 
 def _about(solution: SpotSolution, node: SpotNode) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import click
 
 from pipeline.cli._options import json_option
+from pipeline.cli._output import print_json
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json
 
 
 @click.group(invoke_without_command=True)

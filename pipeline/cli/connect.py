@@ -8,7 +8,7 @@ import click
 
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli._options import game_option, json_option, own_seed_option
-from pipeline.cli._tables import print_json
+from pipeline.cli._output import print_json
 from pipeline.runtime.errors import PipelineError
 
 

@@ -15,7 +15,6 @@ from pipeline.cli._options import (
     cluster_option,
     connected,
     data_option,
-    file_kind,
     game_option,
     hands_range,
     json_option,
@@ -25,8 +24,8 @@ from pipeline.cli._options import (
     seed_option,
     workers_option,
 )
+from pipeline.cli._output import file_kind, print_json, table_text
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json, table_text
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pipeline.arena.wire.sockets import Limits
-from pipeline.cli._log_format import check_log_format, log_format_option, written_logs
 from pipeline.cli._options import FILE, seed_option
+from pipeline.cli._output import log_base, written_logs
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
@@ -30,8 +30,9 @@ if TYPE_CHECKING:
 @seed_option
 @click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
-@click.option("--log", "log_file", type=FILE, help="Write finished hands.")
-@log_format_option
+@click.option(
+    "--log", "log_file", type=FILE, help="Write finished hands; FILE.phhs: as hand histories.", metavar="FILE"
+)
 @click.option("--transactions", type=FILE, help="Write every action, to resume from.")
 @click.option("--resume", is_flag=True, help="Take up the match of --transactions where it was interrupted.")
 @click.option("--duplicate", is_flag=True, help="Play the same cards in every seating; print mbb/h.")
@@ -60,7 +61,7 @@ def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options:
     fixed, duplicate = options.pop("fixed_seats"), options.pop("duplicate")
     chosen = _Output(**options)
     rules = find_game(game)
-    check_log_format(chosen.log_format, rules)
+    log_base(chosen.log_file, rules)  # refuses what cannot be written
     _check(chosen, len(names), duplicate, fixed)
     match = MatchPlan(rules, names, hands, seed, title=chosen.title, fixed=fixed, limits=limits)
     if duplicate:
@@ -68,7 +69,7 @@ def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options:
         return
     transactions = {"transactions": chosen.transactions, "resume": chosen.resume}
     click.echo(str(_deal(match, names, chosen, chosen.log_file, **transactions).score))
-    written_logs([chosen.log_file] if chosen.log_file else [], chosen.log_format, rules)
+    written_logs([chosen.log_file] if chosen.log_file else [], chosen.log_file, rules)
 
 
 class _Output(NamedTuple):
@@ -77,7 +78,6 @@ class _Output(NamedTuple):
     ports: tuple[int, ...]
     host: str
     log_file: Path | None
-    log_format: str
     transactions: Path | None
     resume: bool
 
@@ -134,7 +134,7 @@ def _deal_duplicate(match: MatchPlan, chosen: _Output) -> None:
         log = logs[seating] if logs else None
         named = plan._replace(title=log.stem if log else chosen.title)
         click.echo(str(_deal(named, names, chosen, log, finished=finished).score))
-        written_logs([log] if log else [], chosen.log_format, rules)
+        written_logs([log] if log else [], chosen.log_file, rules)
 
     result = play_duplicate(match, one, adjusted=True)
     for i, name in enumerate(names):

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import click
 
 from pipeline.cli._options import PATH
+from pipeline.cli._output import echo_drawing, one_line
 from pipeline.runtime.files import replacing, write_text
 
 AGENT = "teacher"
@@ -42,7 +43,7 @@ SIZES = {
 @contextmanager
 def _step(title: str) -> Iterator[None]:
     """Print the title of a step, and its seconds when it is over."""
-    click.secho(f"\n{title}", bold=True)
+    echo_drawing(click.style(f"\n{title}", bold=True))
     began = time.monotonic()
     yield
     click.echo(f"  ({time.monotonic() - began:.1f} s)")
@@ -51,7 +52,7 @@ def _step(title: str) -> Iterator[None]:
 def _run(context: click.Context, *words: str | Path | int) -> None:
     """Show a command as a user would type it, and run it in this process."""
     arguments = [str(word) for word in words]
-    click.secho(f"$ pipeline {shlex.join(arguments)}", fg="cyan")
+    echo_drawing(click.style(f"$ pipeline {one_line(shlex.join(arguments))}", fg="cyan"))
     context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
 
 
@@ -61,7 +62,9 @@ def _play_match(context: click.Context, bundle: Path, opponent: str, chosen: Siz
 
     path = out / f"match-{plain_name(opponent)}.json"
     arguments = ["match", str(bundle), opponent, "--hands", str(chosen.match_hands), "--seed", "1", "--json"]
-    click.secho(f"$ pipeline {shlex.join(arguments)} > {shlex.quote(str(path))}", fg="cyan")
+    echo_drawing(
+        click.style(f"$ pipeline {one_line(f'{shlex.join(arguments)} > {shlex.quote(str(path))}')}", fg="cyan")
+    )
     with replacing(path) as beside, beside.open("w", encoding="utf-8") as file, redirect_stdout(file):
         context.find_root().command.main(args=arguments, prog_name="pipeline", standalone_mode=False)
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -143,7 +146,7 @@ def command(context: click.Context, size: str, sample: Path, out: Path) -> None:
 def _close(sample: Path, out: Path, best: Path, page: Path, seconds: float) -> None:
     """Print where things are and what to type next; leave a record."""
     write_text(out / "demo.json", json.dumps({"bundle": str(best), "page": str(page), "seconds": round(seconds, 1)}))
-    click.secho(f"\nDone in {seconds:.0f} s.", bold=True)
+    echo_drawing(click.style(f"\nDone in {seconds:.0f} s.", bold=True))
     click.echo(
         f"\nLook at\n  {page}  the page: open it in a browser\n  {out / 'chart.svg'}  the teacher's starting hands"
     )

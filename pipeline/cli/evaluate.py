@@ -2,63 +2,47 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from pipeline.cli._options import (
+    also_option,
     cluster_option,
     connected,
     data_option,
     format_option,
-    halves_option,
     json_option,
-    learning_option,
     scope_options,
     seed_option,
 )
+from pipeline.cli._output import print_json, sentence_text, table_text, terminal_table
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json, sentence_text, table_text, terminal_width
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
     from pipeline.report.text import TextTable
 
 
-@dataclass(frozen=True)
-class _TableChoice:
-    """Tables to print besides the two main ones."""
-
-    details: bool
-    differences: bool
-    cuts: tuple[str, ...]
-    cross: bool
-    stationary: bool
-    learning: bool
-    halves: bool
-
-
 @click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
 @click.argument("models", nargs=-1, required=True)
 @data_option("A dataset that `ingest` wrote, or text rows.")
 @scope_options
-@click.option("--details", is_flag=True, help="Every measure of every model.")
-@click.option("--differences", is_flag=True, help="Each model beside the best, paired by deal.")
 @click.option(
     "--by", "cuts", multiple=True, help="Where the best model fails: situation position hand strength opponent."
 )
-@click.option("--cross", is_flag=True, help="Each model on every agent's decisions.")
-@click.option("--stationary", is_flag=True, help="Do the agents play the same early and late, against everyone?")
-@learning_option
-@halves_option
+@also_option()
 @format_option("text", "markdown", "csv")
 @seed_option
 @cluster_option
 @json_option
 def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
-    """Score MODELS (bundles, folders of bundles, @agents) on held-out decisions of the agents they imitate."""
+    """Print how close MODELS come to the agents that they imitate, on decisions that were held out of training.
+
+    MODELS are bundles, folders of bundles or @agents. The tables have each model's error and log-loss per agent and
+    street, with 95 % intervals, and beside them the floor, which no model could pass.
+    """
     from pipeline.features.textrows import is_text
     from pipeline.report import tables
     from pipeline.report.text import TextTable
@@ -66,8 +50,8 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     if is_text(data):
         _score_text(data, models, as_json, options["allow_overlap"])
         return
-    wanted = _TableChoice(**{name: options.pop(name) for name in _TableChoice.__annotations__})
-    evaluation = _evaluate(data, models, wanted, **options)
+    cuts, also = options.pop("cuts"), options.pop("also")
+    evaluation = _evaluate(data, models, cuts, also, **options)
     scores = evaluation.scores
     if as_json:
         print_json(evaluation.json())
@@ -87,7 +71,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
             main.append(("Hands that a perfect detector needs (hands as played in the data)", tell))
         notes = [*evaluation.notes, *tables.model_notes(scores), *tables.notes(scores)]
         _print_tables(
-            [*main, *_further_tables(evaluation, wanted, options["seed"])], notes, markdown=form == "markdown"
+            [*main, *_further_tables(evaluation, cuts, also, options["seed"])], notes, markdown=form == "markdown"
         )
 
 
@@ -112,7 +96,13 @@ def _score_text(data: Path, models: tuple[str, ...], as_json: bool, allow_overla
 
 
 def _evaluate(
-    data: Path, models: tuple[str, ...], wanted: _TableChoice, seed: int, cluster: str | None, **options: Any
+    data: Path,
+    models: tuple[str, ...],
+    cuts: tuple[str, ...],
+    also: tuple[str, ...],
+    seed: int,
+    cluster: str | None,
+    **options: Any,
 ) -> Evaluation:
     """Score the models on the chosen decisions; a wrong cut is refused before anything is computed."""
     from pipeline.evaluation.evaluation import Scope, evaluate_models
@@ -120,23 +110,26 @@ def _evaluate(
     from pipeline.evaluation.retraining import train_again
     from pipeline.runtime.errors import PipelineError, nearest
 
-    for cut in wanted.cuts:
+    for cut in cuts:
         if cut not in CUTS:
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
     with connected(cluster) as dask, bar("evaluate", "agents") as progress:
         evaluation = evaluate_models(
             *(data, models, Scope(**options)),
-            cross=wanted.cross,
+            cross="cross" in also,
             seed=seed,
             trusted=True,
             cluster=dask,
             progress=progress,
         )
     with bar("training again", "models") as progress:
-        return train_again(evaluation, halves=wanted.halves, learning=wanted.learning, seed=seed, progress=progress)
+        halves, learning = "halves" in also, "learning" in also
+        return train_again(evaluation, halves=halves, learning=learning, seed=seed, progress=progress)
 
 
-def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> list[tuple[str, TextTable]]:
+def _further_tables(
+    evaluation: Evaluation, cuts: tuple[str, ...], also: tuple[str, ...], seed: int
+) -> list[tuple[str, TextTable]]:
     """Make the tables that options ask for, each with its title."""
     from pipeline.evaluation.evaluation import best_model, trained_models
     from pipeline.evaluation.findings import stationarity_of_agents
@@ -145,22 +138,22 @@ def _further_tables(evaluation: Evaluation, wanted: _TableChoice, seed: int) -> 
     from pipeline.report import tables
 
     titled: list[tuple[str, TextTable]] = []
-    if wanted.details:
+    if "details" in also:
         titled.append(("All measures", tables.details(evaluation.scores)))
-    if wanted.differences:
+    if "differences" in also:
         titled.append(("Differences from the best model", tables.differences(evaluation.pairs)))
     for row in evaluation.scored:
         best_scored = best_model(row)
         draws = Bootstrap(best_scored.sample.deal, seed=seed)
-        for cut in wanted.cuts:
+        for cut in cuts:
             title = f"{best_scored.candidate.name} on {best_scored.sample.agent} by {cut}"
             titled.append((title, tables.parts(breakdown(best_scored, cut, draws), cut, best_scored.sample.labels)))
-    if wanted.stationary:
+    if "stationary" in also:
         titled.append(("Do the agents change?", tables.stationary(stationarity_of_agents(evaluation))))
-    if wanted.cross:
+    if "cross" in also:
         last = [best_scored.scores[-1] for row in evaluation.scored for best_scored in trained_models(row)]
         titled.append(("Log-loss of each model on each agent", tables.cross(last)))
-    if wanted.learning:
+    if "learning" in also:
         titled.append(("Log-loss by number of training rows", tables.learning(evaluation.learning)))
     return titled
 
@@ -169,7 +162,7 @@ def _print_tables(titled: list[tuple[str, TextTable]], notes: list[str], *, mark
     """Print tables with their titles, then the notes."""
     for title, table in titled:
         click.echo(f"### {title}\n" if markdown else title)
-        click.echo(table.markdown() if markdown else table.text(terminal_width()))
+        click.echo(table.markdown() if markdown else terminal_table(table))
         click.echo()
     for note in notes:
         click.echo(sentence_text(note))

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli._options import data_option, json_option, out_option
-from pipeline.cli._tables import print_json
+from pipeline.cli._output import print_json
 
 
 @click.command(epilog="Example: pipeline export --data out/rows --format phh --out out/hands.phhs")

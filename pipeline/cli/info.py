@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from pipeline.cli._options import PATH, json_option
-from pipeline.cli._tables import print_json, sentence_text, table_text
+from pipeline.cli._output import one_line, print_json, sentence_text, table_text
 
 MOST_AGENTS, MOST_NAMES = 40, 8
 """agents of a dataset, and names that a bundle imitates, which are printed"""
@@ -100,7 +100,7 @@ def _dataset_text(about: dict[str, Any]) -> str:
     table = table_text(["agent", *streets, "decisions"], rows)
     others = len(all_agents) - len(listed)
     more = f"\nand {others:,} agents with fewer decisions, which --json lists" if others else ""
-    return f"{about['path']}: a dataset\n{_facts_text(facts)}\n\n{table}{more}"
+    return f"{one_line(about['path'])}: a dataset\n{_facts_text(facts)}\n\n{table}{more}"
 
 
 def _bundle_text(about: dict[str, Any]) -> str:
@@ -127,7 +127,7 @@ def _bundle_text(about: dict[str, Any]) -> str:
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, written by version {about['version']}",
     }
     table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, words=2)
-    return f"{about['path']}: a bundle\n{_facts_text(facts)}\n\n{table}"
+    return f"{one_line(about['path'])}: a bundle\n{_facts_text(facts)}\n\n{table}"
 
 
 def _strategy_text(about: dict[str, Any]) -> str:
@@ -139,7 +139,7 @@ def _strategy_text(about: dict[str, Any]) -> str:
         "options": _options_text(about["options"]),
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, format {about['version']}",
     }
-    text = f"{about['path']}: a stored strategy\n{_facts_text(facts)}"
+    text = f"{one_line(about['path'])}: a stored strategy\n{_facts_text(facts)}"
     counter = about["counter"]
     if counter is None:
         return text
@@ -159,7 +159,7 @@ def _portfolio_text(about: dict[str, Any]) -> str:
         "options": _options_text(about["options"]),
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, format {about['version']}",
     }
-    return f"{about['path']}: a portfolio, strategies for @adaptive to choose from\n{_facts_text(facts)}"
+    return f"{one_line(about['path'])}: a portfolio, strategies for @adaptive to choose from\n{_facts_text(facts)}"
 
 
 def _point_cells(point: dict[str, float]) -> list[str]:

@@ -16,8 +16,8 @@ from pipeline.cli._options import (
     out_option,
     workers_option,
 )
+from pipeline.cli._output import print_json
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json
 
 if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
@@ -52,17 +52,10 @@ _HISTORY_WORDS = {
 @click.option(
     "--format",
     "form",
-    type=click.Choice(["parquet", "wapiti"]),
+    type=click.Choice(["parquet", "wapiti", "wapiti-hands"]),
     default="parquet",
     show_default=True,
-    help="wapiti: also write text for Wapiti and CRF++ to OUT/wapiti.",
-)
-@click.option(
-    "--sequence",
-    type=click.Choice(["decision", "hand"]),
-    default="decision",
-    show_default=True,
-    help="What the wapiti text puts between blank lines.",
+    help="wapiti: also write text for Wapiti and CRF++ to OUT/wapiti, with a blank line after each decision, or hand.",
 )
 @workers_option
 @cluster_option
@@ -73,7 +66,6 @@ def command(
     no_strength: bool,
     strict: bool,
     form: str,
-    sequence: str,
     workers: int | None,
     cluster: str | None,
     as_json: bool,
@@ -99,10 +91,10 @@ def command(
             cluster=dask,
         )
     written: list[Path] = []
-    if form == "wapiti":
+    if form != "parquet":
         from pipeline.ingestion.wapiti import export
 
-        written = export(out, by_hand=sequence == "hand")
+        written = export(out, by_hand=form == "wapiti-hands")
     if as_json:
         print_json(summary.json())
         return

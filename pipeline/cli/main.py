@@ -11,6 +11,7 @@ import importlib
 import io
 import logging
 import os
+import re
 import signal
 import sys
 from types import FrameType
@@ -18,12 +19,14 @@ from typing import NoReturn, TextIO, cast
 
 import click
 
-from pipeline.cli._progress import CompilingNote
-from pipeline.cli._tables import EscapedStream
+from pipeline.cli._output import EscapedStream, one_line
+from pipeline.cli._progress import LINE, CompilingNote
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import explain_missing
 from pipeline.runtime.version import __version__
 
+CHOICES = r"\s*\n\t"
+"""what click writes between the choices of an option that is missing"""
 GROUPS = {
     "Data": {
         "ingest": "Turn logs into a dataset of decision rows.",
@@ -75,7 +78,7 @@ class LazyGroup(click.Group):
             return None
         command = importlib.import_module(f"pipeline.cli.{cmd_name}").command
         assert isinstance(command, click.Command)
-        return command
+        return _with_quiet(command)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -89,6 +92,25 @@ class LazyGroup(click.Group):
         for title, commands in GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
+
+
+def _be_quiet(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not LINE.quiet:  # `demo` runs commands inside a command
+        LINE.quiet = True
+        context.call_on_close(lambda: setattr(LINE, "quiet", False))
+
+
+_QUIET = click.Option(
+    ["--quiet"], is_flag=True, expose_value=False, callback=_be_quiet, help="Show no progress on stderr."
+)
+
+
+def _with_quiet(command: click.Command) -> click.Command:
+    """Return a command that has `--quiet`, as all have `--help`; of a group each command has it."""
+    for leaf in command.commands.values() if isinstance(command, click.Group) else (command,):
+        if _QUIET not in leaf.params:
+            leaf.params.append(_QUIET)
+    return command
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
@@ -121,10 +143,13 @@ def main(arguments: list[str] | None = None, *, command: click.Command | None = 
     try:
         (command or group).main(args=arguments, prog_name=name, standalone_mode=False, color=colours)
     except PipelineError as error:
-        click.echo(f"error: {error}", err=True)
+        click.echo(f"error: {one_line(str(error))}", err=True)
         sys.exit(1)
     except click.ClickException as error:
-        error.show()
+        if isinstance(error, click.UsageError) and error.ctx is not None:
+            click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
+        # click lists choices below each other
+        click.echo(f"Error: {one_line(re.sub(CHOICES, ' ', error.format_message()))}", err=True)
         sys.exit(error.exit_code)
     except (KeyboardInterrupt, click.Abort):
         _interrupted(arguments is None)
@@ -151,7 +176,7 @@ def main(arguments: list[str] | None = None, *, command: click.Command | None = 
         sys.exit(1)
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        click.echo(f"error: {(error.strerror or str(error)).lower()}{where}", err=True)
+        click.echo(f"error: {one_line((error.strerror or str(error)).lower() + where)}", err=True)
         sys.exit(1)
     finally:
         sys.stdout, sys.stderr = plain

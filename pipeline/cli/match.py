@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._log_format import check_log_format, log_base, log_format_option, written_logs
 from pipeline.cli._options import (
     FILE,
     FOLDER,
@@ -18,7 +17,6 @@ from pipeline.cli._options import (
     cluster_option,
     connected,
     data_option,
-    file_kind,
     game_option,
     hands_range,
     json_option,
@@ -26,8 +24,8 @@ from pipeline.cli._options import (
     seed_option,
     workers_option,
 )
+from pipeline.cli._output import file_kind, log_base, one_line, print_json, written_logs
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
 
@@ -40,7 +38,12 @@ if TYPE_CHECKING:
 @click.option("--hands", type=hands_range(), default=10_000, show_default=True, help="Hands, all seatings counted.")
 @seed_option
 @game_option()
-@click.option("--log", type=PATH, help="Write FILE.0.log, FILE.1.log ..., one per seating.", metavar="FILE")
+@click.option(
+    "--log",
+    type=PATH,
+    help="Write the hands to FILE.0.log, FILE.1.log ..., one per seating; FILE.phhs writes hand histories.",
+    metavar="FILE",
+)
 @click.option(
     "--probabilities",
     type=FILE,
@@ -55,7 +58,6 @@ if TYPE_CHECKING:
 )
 @click.option("--from", "logs", multiple=True, help="Score the players of these logs (repeatable).", metavar="LOGS")
 @data_option("Score the players of a dataset.", required=False)
-@log_format_option
 @click.option("--shared-luck", is_flag=True, help="Share the agents' dice too: a closer comparison of similar agents.")
 @adjusted_option
 @click.option(
@@ -120,7 +122,6 @@ def _play(
     agents: tuple[str, ...],
     as_json: bool,
     game: str | None,
-    log_format: str,
     probabilities: Path | None,
     page: Path | None,
     cluster: str | None,
@@ -140,8 +141,8 @@ def _play(
         raise PipelineError("--imagined is about adjusted results: leave out --no-adjusted")
     options["adjusted"] = imagined or options["adjusted"]
     played = choose_game(game, agents)
-    check_log_format(log_format, played)
-    options["log"] = log_base(options["log"], log_format)
+    log = options.pop("log")
+    options["log"] = log_base(log, played)
     seated = [resolve(agent, played, trusted=True) for agent in agents]
     adaptive_agents = [adaptive for adaptive in seated if isinstance(adaptive, Adaptive)]
     if page is not None and not adaptive_agents:
@@ -157,7 +158,7 @@ def _play(
             progress=progress,
             **options,
         )
-    logs = written_logs(match.logs, log_format, played)
+    logs = written_logs(match.logs, log, played)
     for adaptive in adaptive_agents:
         adaptive.wait()
     courses = []
@@ -183,7 +184,7 @@ def _print_results(match: MatchResult) -> None:
     from pipeline.models.measures import batches_note
 
     for i, name in enumerate(match.names):
-        click.echo(f"{name:<30} {match.winnings(i).text(match.game.unit, width=12)}")
+        click.echo(f"{one_line(name):<30} {match.winnings(i).text(match.game.unit, width=12)}")
     if note := batches_note(match.batches):
         click.echo(note)
     click.echo(f"{match.hands:,} hands of {match.game.name} in {match.seconds:.1f} s")
@@ -223,13 +224,13 @@ def _score(
         results = score_dataset(data, probabilities, threads=workers)
     for result in results:
         if result.doubtful:
-            click.echo(
+            warning = (
                 f"warning: {result.agent} did not play by these probabilities (its actions are {result.misfit:.1f} "
-                "standard errors from them): the adjusted results are wrong; check that the file belongs to these logs",
-                err=True,
+                "standard errors from them): the adjusted results are wrong; check that the file belongs to these logs"
             )
+            click.echo(one_line(warning), err=True)
     if as_json:
         print_json([result.json() for result in results])
         return
     for result in results:
-        click.echo(f"{result.agent:<30} {result.hands:>9,} hands {result.winnings.text(width=12)}")
+        click.echo(f"{one_line(result.agent):<30} {result.hands:>9,} hands {result.winnings.text(width=12)}")

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from pipeline.cli._options import FILE, game_option, own_seed_option
+from pipeline.cli._output import echo_drawing, one_line
 
 
 @click.command()
@@ -48,9 +49,9 @@ def command(
     table = TerminalTable(
         game=rules,
         bots=bots,
-        names=distinct([name, *(bot.name for bot in bots)]),
+        names=distinct([one_line(name), *(one_line(bot.name) for bot in bots)]),
         seed=secrets.randbits(32) if seed is None else seed,
-        show=click.echo,
+        show=echo_drawing,
         ask=input,
         log_file=log_file,
         colour=sys.stdout.isatty(),  # the command line drops colours where NO_COLOR is set

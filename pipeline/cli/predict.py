@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from pipeline.cli._options import game_option, json_option
-from pipeline.cli._tables import print_json, table_text
+from pipeline.cli._output import print_json, table_text
 
 
 @click.command()

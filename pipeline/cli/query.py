@@ -7,34 +7,29 @@ from typing import Any
 
 import click
 
-from pipeline.cli._options import PATH, format_option
-from pipeline.cli._tables import print_json, table_text
+from pipeline.cli._options import data_option, format_option, json_option
+from pipeline.cli._output import print_json, table_text
 
 
 @click.command()
-@click.argument("data", type=PATH)
-@click.argument("sql")
-@format_option("table", "csv", "json")
-@click.option("--seconds", type=click.IntRange(1, 10**6), default=300, show_default=True, help="How long it may take.")
-@click.option(
-    "--memory", type=click.IntRange(64, 10**8), default=4_000, show_default=True, help="Megabytes that it may take."
-)
-@click.option(
-    "--rows", type=click.IntRange(1, 10**10), default=1_000_000, show_default=True, help="Rows that it may answer."
-)
-def command(data: Path, sql: str, form: str, seconds: int, memory: int, rows: int) -> None:
-    """Answer one SELECT over the dataset DATA: its views are decisions, hands and rejected.
+@click.argument("sql", metavar="SELECT")
+@data_option()
+@format_option("table", "csv")
+@click.option("--seconds", type=click.IntRange(1, 10**6), default=300, show_default=True, help="Time limit.")
+@json_option
+def command(sql: str, data: Path, form: str, seconds: int, as_json: bool) -> None:
+    """Answer one SELECT over a dataset, whose views are decisions, hands and rejected.
 
     The columns are listed in docs/formats.md, or by the query "DESCRIBE decisions". The query can read the dataset's
     own files and nothing else. Needs the extra [query].
 
-    Example: pipeline query out/rows "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL ORDER BY ALL"
+    Example: pipeline query "SELECT agent, street, count(*) AS n FROM decisions GROUP BY ALL" --data out/rows
     """
     from pipeline.dataset.sql import query
     from pipeline.report.text import TextTable
 
-    answer = query(data, sql, seconds=seconds, memory_mb=memory, rows=rows)
-    if form == "json":
+    answer = query(data, sql, seconds=seconds)
+    if as_json:
         print_json([dict(zip(answer.columns, row, strict=True)) for row in answer.rows], default=_plain)
     elif form == "csv":
         click.echo(TextTable(answer.columns, answer.rows).csv(), nl=False)

@@ -15,10 +15,8 @@ from click.core import ParameterSource
 
 from pipeline.cli._options import (
     PATH,
+    also_option,
     data_option,
-    file_kind,
-    halves_option,
-    learning_option,
     open_option,
     open_written,
     out_option,
@@ -26,6 +24,7 @@ from pipeline.cli._options import (
     scope_options,
     seed_option,
 )
+from pipeline.cli._output import file_kind
 from pipeline.cli._progress import bar
 
 
@@ -34,9 +33,7 @@ from pipeline.cli._progress import bar
 @data_option()
 @out_option("The page to write.")
 @scope_options
-@click.option("--cross", is_flag=True, help="Each model on every agent's decisions too.")
-@learning_option
-@halves_option
+@also_option("cross", "learning", "halves")
 @saved_results_options
 @click.option(
     "--counter",
@@ -45,14 +42,10 @@ from pipeline.cli._progress import bar
     multiple=True,
     help="A strategy that `counter` wrote: draw how it was chosen (repeatable).",
 )
-@click.option("--title", help="Title of the page.")
 @seed_option
-@click.option("--date", help="Date at the foot of the page.  [default: today, or that of SOURCE_DATE_EPOCH]")
 @open_option
 @click.pass_context
-def command(
-    context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, date: str | None, **options: Any
-) -> None:
+def command(context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, **options: Any) -> None:
     """Score MODELS as `evaluate` does and write one self-contained HTML page."""
     from pipeline.arena.rankings import read_table
     from pipeline.evaluation.evaluation import Scope, evaluate_models
@@ -72,12 +65,12 @@ def command(
     with bar("evaluate", "agents") as progress:
         evaluation = evaluate_models(data, models, scope, progress=progress, **settings)
         crossed = None
-        if options["cross"]:
+        if "cross" in options["also"]:
             crossed = evaluate_models(
                 data, models, replace(scope, agents=()), cross=True, with_baselines=False, **settings
             )
     with bar("training again", "models") as progress:
-        wanted = {name: options[name] for name in ("halves", "learning")}
+        wanted = {name: name in options["also"] for name in ("halves", "learning")}
         evaluation = train_again(evaluation, **wanted, seed=seed, progress=progress)
     with bar("drawing the page"):
         page = build_page(
@@ -87,8 +80,7 @@ def command(
                 matches=options["matches"],
                 counters=options["counters"],
                 results=results,
-                title=options["title"],
-                settings=[f"Made on {date or _today()} by: {_typed(context)}"],
+                settings=[f"Made on {_today()} by: {_typed(context)}"],
                 seed=seed,
             )
         )
@@ -109,7 +101,7 @@ def _typed(context: click.Context) -> str:
     for parameter in context.command.params:
         name = parameter.name or ""
         given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if not given or name == "date" or name not in context.params:  # --open changes nothing on the page
+        if not given or name not in context.params:  # --open changes nothing on the page
             continue
         value = context.params[name]
         option = parameter.opts[0] if isinstance(parameter, click.Option) else ""

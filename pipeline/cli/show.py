@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
 from pipeline.cli._options import DATA_GAME, FILE, HOLDEM, PATH, data_option, game_option, json_option, out_option
+from pipeline.cli._output import check_chart_file, draw_situations, one_line, print_json, write_chart
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError, nearest
 
 if TYPE_CHECKING:
@@ -91,7 +90,7 @@ def chart_command(
     if as_json:
         print_json({**about, **chart.json(order)})
         return
-    click.echo(draw_situations(chart, order))
+    draw_situations(chart, order)
     if out is not None:
         click.echo(f"\nwritten to {out}")
 
@@ -150,7 +149,7 @@ def features_command(bundle: Path, state: str, as_json: bool) -> None:
     click.echo(f"{'weights of the ' + STREETS[street]:60} " + " ".join(f"{label:>8}" for label in opened.labels))
     for text, weights in fired:
         cells = ["  unseen"] if weights is None else [f"{weight:z8.3f}" for weight in weights]
-        click.echo(f"{text:60} " + " ".join(cells))
+        click.echo(f"{one_line(text):60} " + " ".join(cells))
     click.echo(f"{'probabilities':60} " + " ".join(f"{chance:8.3f}" for chance in probabilities))
 
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._charts import check_chart_file, draw_situations, write_chart
 from pipeline.cli._options import (
     DEALS_RANGE,
     FILE,
@@ -18,7 +17,6 @@ from pipeline.cli._options import (
     add_options,
     cluster_option,
     connected,
-    file_kind,
     game_option,
     json_option,
     out_option,
@@ -26,9 +24,9 @@ from pipeline.cli._options import (
     seed_option,
     workers_option,
 )
+from pipeline.cli._output import check_chart_file, draw_situations, file_kind, print_json, write_chart
 from pipeline.cli._progress import bar
 from pipeline.cli._spots import spot_command
-from pipeline.cli._tables import print_json
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
 
@@ -168,7 +166,8 @@ def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
         print_json({"game": f"{HOLDEM}.preflop", **solution.json(), "seconds": seconds})
         return
     drawn, reached = preflop.reached_chart(solution)
-    click.echo(draw_situations(drawn, range(len(drawn.words)), reached) + "\n")
+    draw_situations(drawn, range(len(drawn.words)), reached)
+    click.echo()
     click.echo(
         f"small blind {solution.value_mbb:+.2f} mbb/h, exploitability {solution.exploitability_mbb:.4f} mbb/h after "
         f"{solution.iterations:,} iterations in {seconds:.1f} s" + (f", chart written to {out}" if out else "")

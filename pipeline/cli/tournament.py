@@ -12,14 +12,13 @@ from pipeline.cli._options import (
     adjusted_option,
     cluster_option,
     connected,
-    file_kind,
     game_option,
     hands_range,
     json_option,
     seed_option,
 )
+from pipeline.cli._output import file_kind, print_json, terminal_table
 from pipeline.cli._progress import bar
-from pipeline.cli._tables import print_json, terminal_width
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import write_text
 
@@ -103,6 +102,6 @@ def command(
         return
     bankroll, runoff = ranked.total_bankroll, ranked.instant_runoff
     shown = (tables.results_table(ranked.results, bankroll), *map(tables.ranking_table, (bankroll, runoff)))
-    click.echo("\n\n".join(table.text(terminal_width()) for table in (*shown, tables.rounds(runoff))))
+    click.echo("\n\n".join(map(terminal_table, (*shown, tables.rounds(runoff)))))
     if note := batches_note(ranked.results.batches):
         click.echo(f"\n{note}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from dataclasses import fields
 from pathlib import Path
@@ -22,19 +21,14 @@ from pipeline.cli._options import (
     seed_option,
     workers_option,
 )
-from pipeline.cli._progress import LINE, WORKING
-from pipeline.cli._tables import print_json, sentence_text, table_text
+from pipeline.cli._output import print_json, sentence_text, terminal_table
+from pipeline.cli._progress import ProgressText, share_text
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.progress import Callbacks, Progress, no_progress
+from pipeline.runtime.progress import Callbacks, Progress
 from pipeline.training.config import TrainConfig
 
 if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
-    from pipeline.training.requests import Result
-    from pipeline.training.tasks import Trained
-
-MAX_COLUMNS = 6
-"""most columns that are printed as those by which classes of hands differ"""
 
 
 @click.command()
@@ -83,13 +77,6 @@ MAX_COLUMNS = 6
 @click.option("--rounds", type=click.IntRange(1), help="Trees of a label at most, of boosting.  [default: by rows]")
 @click.option("--passes", type=click.IntRange(1), help="Passes over the rows, of classes.  [default: 8]")
 @click.option(
-    "--tolerance",
-    type=click.FloatRange(0),
-    default=TrainConfig.tolerance,
-    show_default=True,
-    help="Stop when ten iterations lower the objective by less than this part of it.",
-)
-@click.option(
     "--patience",
     type=click.IntRange(0),
     help="Stop max-ent when log-loss on inner training rows has stalled for so long; 0: never, learn from all rows at "
@@ -105,7 +92,7 @@ MAX_COLUMNS = 6
 @seed_option
 @workers_option
 @cluster_option
-@click.option("--quiet", is_flag=True, help="A line per street, none per iteration.")
+@click.option("--verbose", is_flag=True, help="Write a line per iteration and per piece of work on stderr.")
 @json_option
 def command(
     data: Path,
@@ -113,7 +100,7 @@ def command(
     pattern: str,
     out: Path,
     cluster: str | None,
-    quiet: bool,
+    verbose: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -128,6 +115,7 @@ def command(
     import pipeline.agents  # noqa: F401  (priors may be built-in agents)
     from pipeline.features.patterns import find_pattern
     from pipeline.features.textrows import is_text
+    from pipeline.report.trained import choice_sentences, models_table
     from pipeline.training.requests import Request
     from pipeline.training.run import train_bundles, train_text
 
@@ -144,7 +132,7 @@ def command(
     )
     if cluster is not None and is_text(data):
         raise PipelineError("text rows are trained in one place: leave out --cluster")
-    lines = _TrainingLines(quiet)
+    lines = _TrainingLines(verbose)
     callbacks = Callbacks(lines.step, lines.stage)
     try:
         with connected(cluster) as dask:
@@ -163,7 +151,11 @@ def command(
     if as_json:
         print_json([result.to_json() for result in results])
     else:
-        _print_results(results)
+        click.echo(terminal_table(models_table(results)))
+        for line in choice_sentences(results):
+            click.echo(sentence_text(line))
+        for path in dict.fromkeys(result.path for result in results):
+            click.echo(f"written to {path}")
     for remark in dict.fromkeys(remark for result in results for remark in result.remarks):
         click.echo(sentence_text(f"note: {remark}"), err=True)
     if results and results[-1].trained.interrupted:
@@ -171,109 +163,31 @@ def command(
         raise KeyboardInterrupt
 
 
-class _TrainingLines:
-    """Progress of a training on stderr: in a terminal one line that changes, elsewhere lines one after the other."""
+class _TrainingLines(ProgressText):
+    """Progress of a training on stderr: a line per street and now and then the share done, with --verbose all."""
 
-    def __init__(self, quiet: bool) -> None:
-        self._quiet, self._terminal = quiet, sys.stderr.isatty()
-        self._shown, self._street = 0.0, ""
+    def __init__(self, verbose: bool) -> None:
+        super().__init__()
+        self._verbose, self._street = verbose, ""
 
     def step(self, street: str, algorithm: str, step: Step) -> None:
-        """Write a line per iteration, none with --quiet."""
+        """Show an iteration."""
         text = f"{street} {algorithm} {step.iteration:4}  objective {step.objective:12.1f}  active {step.active:8}"
         if step.error is not None and step.log_loss is not None:
             text += f"  inner rows: error {step.error:7.2%}  log-loss {step.log_loss:.4f}"
-        if not self._quiet:
-            self._write(f"{text}  {step.seconds:.3f} s")
+        self.show(f"{text}  {step.seconds:.3f} s", now=self._verbose)
 
     def stage(self, street: str, name: str) -> Progress:
-        """Write a line when a piece of work begins, then its share done and the time left (compiling aside)."""
+        """Show that a piece of work begins, then its share done and the time left (compiling aside)."""
         from pipeline.runtime.kernels import seconds_compiling
 
-        if self._quiet and self._street == street:
-            return no_progress
+        self.show(f"{street}: {name} ...", now=self._verbose or street != self._street)
         self._street = street
-        label = f"{street}: training" if self._quiet and name != "writing" else f"{street}: {name}"
-        self._write(f"{label} ...")
         start = time.monotonic() - seconds_compiling()
 
         def progress(done: int, total: int) -> None:
-            now = time.monotonic()
-            if now - self._shown > (0.1 if self._terminal else 2.0) and 0 < done < total and not self._quiet:
-                seconds_left = (now - seconds_compiling() - start) * (total - done) / done
-                self._write(
-                    f"{label}  {done / total:4.0%}  {int(seconds_left) // 60}:{int(seconds_left) % 60:02d} left"
-                )
+            if 0 < done < total:
+                seconds = time.monotonic() - seconds_compiling() - start
+                self.show(share_text(f"{street}: {name}", done, total, seconds))
 
         return progress
-
-    def close(self) -> None:
-        """Leave an empty line to whatever follows."""
-        if self._terminal:
-            LINE.clear(WORKING)
-
-    def _write(self, text: str) -> None:
-        self._shown = time.monotonic()
-        if self._terminal:
-            LINE.show(WORKING, text)
-        else:
-            click.echo(text, err=True)
-
-
-def _prior_words(prior: dict[str, Any]) -> str:
-    """Return the use of a prior that training chose, in words."""
-    if prior["by"] == "blend":
-        return "blended in"
-    by = {"fixed": "as it is", "street": "one strength", "betting": "a strength per betting"}[prior["by"]]
-    scale = prior["penalties"]
-    return f"{by}, {'no features' if scale is None else f'penalties of features times {scale:g}'}"
-
-
-def _kept_words(trained: Trained) -> str:
-    """Return which iteration of max-ent was kept, and which rows chose it."""
-    words = f"the max-ent weights are those of iteration {trained.kept_iteration}"
-    if trained.inner_rows == 0:
-        return f"{words}, the last"
-    scored = "" if trained.best_log_loss is None else f" (log-loss {trained.best_log_loss:.4f} on these)"
-    return f"{words}, chosen on {trained.inner_rows:,} inner training rows{scored}"
-
-
-def _print_results(results: list[Result]) -> None:
-    def scores(result: Result) -> list[str]:
-        trained = result.trained
-        scored = trained.error is not None and trained.log_loss is not None
-        return [f"{trained.error:.2%}", f"{trained.log_loss:.4f}"] if scored else ["-", "-"]
-
-    head = ["street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds"]
-    rows = [
-        [
-            result.street,
-            result.algorithm,
-            f"{result.rows:,}",
-            f"{result.trained.active:,}",
-            str(result.trained.iterations),
-            *scores(result),
-            f"{result.seconds:.1f}",
-        ]
-        for result in results
-    ]
-    click.echo(table_text(head, rows, words=2))
-    for result in results:
-        for prior in result.trained.priors:
-            click.echo(
-                f"{result.street}: {prior['prior']} with strength {prior['strength']:.2f}, {_prior_words(prior)}"
-            )
-    for result in results:
-        if result.trained.kept_iteration is not None:
-            click.echo(f"{result.street}: {_kept_words(result.trained)}")
-        if result.trained.exponents:
-            joined = ", ".join(f"{name} {power:.2f}" for name, power in result.trained.exponents)
-            click.echo(f"{result.street}: powers of the parts: {joined}")
-        if result.trained.forests:
-            grown = ", ".join(f"{forest.columns} {forest.power:.2f}" for forest in result.trained.forests)
-            click.echo(f"{result.street}: powers of trees by the columns they look at: {grown}")
-        if result.trained.looks_at:
-            seen = ", ".join(f"{name} {share:.2f}" for name, share in result.trained.looks_at[:MAX_COLUMNS])
-            click.echo(f"{result.street}: classes of hands differ most by {seen}")
-    for path in dict.fromkeys(result.path for result in results):
-        click.echo(f"written to {path}")

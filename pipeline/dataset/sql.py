@@ -87,7 +87,9 @@ def query(
             while piece := result.fetchmany(min(FETCHED, rows + 1 - len(answer))):
                 answer += piece
                 if len(answer) > rows:
-                    raise PipelineError(f"the query has more than {rows:,} rows: add a LIMIT, or allow more (--rows)")
+                    raise PipelineError(
+                        f"the query has more than {rows:,} rows: add a LIMIT, or give p.query more `rows`"
+                    )
             return QueryResult(columns, answer)
         except duckdb.InterruptException:
             raise PipelineError(
@@ -95,7 +97,7 @@ def query(
             ) from None
         except (duckdb.OutOfMemoryException, MemoryError):
             raise PipelineError(
-                f"the query needs more than {memory_mb:,} MB of memory: ask for less, or allow more (--memory)"
+                f"the query needs more than {memory_mb:,} MB of memory: ask for less, or give p.query more `memory_mb`"
             ) from None
         except duckdb.Error as error:
             raise PipelineError(f"the query failed: {_first_line(error)}") from None

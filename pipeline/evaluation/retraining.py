@@ -58,7 +58,7 @@ class LearningCurve:
     floor: float | None = None
 
     def json(self) -> list[dict[str, Any]]:
-        """Return a point for each number of training rows, as `evaluate --learning --json` has them."""
+        """Return a point for each number of training rows, as `evaluate --also learning --json` has."""
         points = []
         for rows, error, log_loss in zip(self.rows, self.error, self.log_loss, strict=True):
             point: dict[str, Any] = {"rows": rows, "error": error.value, "log_loss": log_loss.value}
@@ -93,7 +93,7 @@ def train_again(
     """
     if not halves and not learning:
         return evaluation
-    option = "--halves" if halves else "--learning"
+    option = "--also halves" if halves else "--also learning"
     if evaluation.all_rows:
         raise PipelineError(f"{option} trains models on rows of {evaluation.data}: leave out --all-rows")
     opened, number = _first_bundle(evaluation, option)

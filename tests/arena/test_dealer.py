@@ -440,7 +440,7 @@ def test_the_deal_command_prints_ports_and_score_and_writes_histories(
             pool.submit(connect_agent, resolve("@call", LIMIT), "localhost", int(port), reconnect_ms=20_000)
             for port in ports
         ]
-        written = ["--log", str(tmp_path / log), "--log-format", "phh"]
+        written = ["--log", str(tmp_path / log)]
         seats = ["--port", ports[0], "--port", ports[1]]
         main(["deal", LIMIT.name, "A", "B", "--hands", "3", "--seed", "7", *seats, *written])
         assert [client.result().hands for client in clients] == [3, 3]

@@ -343,13 +343,13 @@ def test_logs_are_scored_as_the_match_was(logs):
 
 
 def test_probabilities_of_another_match_are_warned_about(logs):
-    shown = score(*logs[0].glob("*.log"), "--probabilities", logs[1] / "match.probs.parquet")
+    shown = score("--from", *logs[0].glob("*.log"), "--probabilities", logs[1] / "match.probs.parquet")
     assert "did not play by these probabilities" in shown.stderr
 
 
 def test_score_takes_logs_or_a_dataset(logs):
-    with pytest.raises(PipelineError, match="either logs or --data"):
-        score()
+    with pytest.raises(PipelineError, match="leave out @call"):
+        score("@call", "--data", logs[0])
 
 
 def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():

@@ -44,7 +44,7 @@ MAKERS: dict[str, tuple[str, str]] = {
     ),
     "report": (
         "report --data ../rows ../b --out out/page.html",
-        "report --data ../rows ../b --agent equity --title earlier --out out/page.html",
+        "report --data ../rows ../b --agent equity --also cross --out out/page.html",
     ),
     "ship": ("ship ../b --out out/bot", "ship ../older --out out/bot"),
     "counter": (

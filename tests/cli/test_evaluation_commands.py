@@ -105,7 +105,8 @@ def test_without_probabilities_the_floor_comes_from_pairs(place: Path) -> None:
 
 
 def test_the_table_is_printed_for_people_and_programs(place: Path) -> None:
-    told = run("evaluate", "--data", place / "rows", place / "per-street", "--details", "--differences", "--stationary")
+    also = ("--also", "details", "--also", "differences", "--also", "stationary")
+    told = run("evaluate", "--data", place / "rows", place / "per-street", *also)
     assert told.splitlines()[1].split()[:3] == ["agent", "street", "rows"]
     assert "Every legal action is given at least 1e-06" in told
     assert "no sign of change" in told
@@ -114,7 +115,7 @@ def test_the_table_is_printed_for_people_and_programs(place: Path) -> None:
     assert "| big blind |" in cut
     values = run("evaluate", "--data", place / "rows", place / "per-street", "--format", "csv").splitlines()
     assert values[0].startswith("model,algorithm,agent,street,rows,error,log_loss")
-    crossed = run("evaluate", "--data", place / "rows", place / "per-street", "--cross")
+    crossed = run("evaluate", "--data", place / "rows", place / "per-street", "--also", "cross")
     assert "Log-loss of each model on each agent" in crossed
 
 
@@ -130,7 +131,7 @@ def test_built_in_agents_are_scored_too(place: Path) -> None:
 
 
 def test_a_learning_curve_trains_on_growing_parts(place: Path) -> None:
-    told = run("evaluate", "--data", place / "rows", place / "flop-only", "--learning")
+    told = run("evaluate", "--data", place / "rows", place / "flop-only", "--also", "learning")
     table = told.split("Log-loss by number of training rows")[1]
     rows = [line.split() for line in table.splitlines() if line.startswith("random  flop")]
     counts = [int(row[3].replace(",", "")) for row in rows]
@@ -147,7 +148,7 @@ def test_a_learning_curve_of_the_default_model_in_a_dataset_of_two_games(place: 
     config = TrainConfig(max_iterations=20, rounds=5)
     train_bundles(Request(tmp_path / "rows", tmp_path / "copy", ("random",), ("flop",), game=game, config=config))
     assert load_bundle(tmp_path / "copy").parts[1].about["algorithm"] == "blend"
-    told = run("evaluate", "--data", tmp_path / "rows", tmp_path / "copy", "--game", game, "--learning")
+    told = run("evaluate", "--data", tmp_path / "rows", tmp_path / "copy", "--game", game, "--also", "learning")
     rows = [
         line for line in told.split("by number of training rows")[1].splitlines() if line.startswith("random  flop")
     ]
@@ -178,7 +179,10 @@ def test_models_and_data_that_do_not_fit_are_refused(place: Path, tmp_path: Path
         run("evaluate", "--data", place / "rows", place / "per-street", "--probabilities", wrong)
 
 
-def test_the_page_is_written_from_bundles_and_matches(place: Path, tmp_path: Path) -> None:
+def test_the_page_is_written_from_bundles_and_matches(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1769817600")
     match = tmp_path / "match.json"
     match.write_text(run("match", "@call", "@random", "--hands", 100, "--json"))
     out = tmp_path / "page.html"
@@ -194,9 +198,8 @@ def test_the_page_is_written_from_bundles_and_matches(place: Path, tmp_path: Pat
         match,
         "--table",
         table,
-        "--cross",
-        "--date",
-        "2026-01-31",
+        "--also",
+        "cross",
     )
     page = out.read_text(encoding="utf-8")
     for section in ("errors", "calibration", "failures", "charts", "features", "worst", "agents", "matches"):
@@ -204,7 +207,7 @@ def test_the_page_is_written_from_bundles_and_matches(place: Path, tmp_path: Pat
     assert len(page) < 2_000_000
     foot = page[page.index("<footer>") :]
     assert "Made on 2026-01-31 by: pipeline report" in foot
-    assert all(word in foot for word in (str(match), str(table), "--cross", str(place / "per-street")))
+    assert all(word in foot for word in (str(match), str(table), "--also cross", str(place / "per-street")))
     assert re.search(r"Data [0-9a-f]{32}, bootstrap seed 0\.", foot)
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+from contextlib import redirect_stdout
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
-from pipeline.cli._tables import escaped
+from pipeline.cli._output import EscapedStream, echo_drawing, escaped, one_line
 from pipeline.cli.main import group, main
 
 ROOT = Path(__file__).parents[2]
@@ -29,12 +32,11 @@ def refused(capsys: pytest.CaptureFixture[str], *words: str | Path) -> str:
 
 
 @pytest.mark.parametrize("name", ["", ".", "/", "..", "x/..", "./"])
-@pytest.mark.parametrize("form", ["acpc", "phh"])
 def test_a_log_needs_a_name_of_its_own(
-    name: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert "nothing can be written in the place of" in refused(capsys, *MATCH, "--log", name, "--log-format", form)
+    assert "nothing can be written in the place of" in refused(capsys, *MATCH, "--log", name)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -99,12 +101,13 @@ def test_files_whose_names_are_no_text_are_written_and_read(
     main(["ship", f"b-{NOT_TEXT}", "--out", f"s-{NOT_TEXT}.zip"])
     main(["match", f"s-{NOT_TEXT}.zip", "@call", "--hands", "20", "--json", "--no-adjusted"])
     assert "caf" in capsys.readouterr().out
-    assert "cannot open" in refused(capsys, "query", NOT_TEXT, "SELECT 1")
+    assert "cannot open" in refused(capsys, "query", "SELECT 1", "--data", NOT_TEXT)
     alias = f"teacher={NOT_TEXT}"
     assert "cannot be printed" in refused(capsys, "ingest", f"logs-{NOT_TEXT}", "--out", "x", "--alias", alias)
 
 
-ESCAPES = "\x1b]0;owned\x07\r\x9b1A\u202e"
+ESCAPES = "\x1b]0;owned\x07\r\x9b1A\u202e\x1b[31m\nforged"
+ESCAPED = r"\x1b]0;owned\x07\r\x9b1A\u202e\x1b[31m\nforged"
 
 
 def test_no_terminal_escape_of_a_bundle_reaches_the_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -116,8 +119,9 @@ def test_no_terminal_escape_of_a_bundle_reaches_the_output(tmp_path: Path, capsy
     file.write_text(json.dumps(manifest), encoding="utf-8")
     main(["info", str(tmp_path / "b")])
     shown = capsys.readouterr().out
-    assert shown.count(r"\x1b]0;owned\x07\r\x9b1A\u202e") == 4
+    assert shown.count(ESCAPED) == 4
     assert not set(shown) & set("\x1b\x07\r\x9b\u202e")
+    assert not any(line.startswith("forged") for line in shown.splitlines())
     file.write_text(json.dumps(manifest | {"format": ESCAPES}), encoding="utf-8")
     assert r"the bundle format \x1b]0;owned" in refused(capsys, "info", tmp_path / "b")
 
@@ -127,16 +131,29 @@ def test_no_terminal_escape_of_a_rejected_line_reaches_the_output(
 ) -> None:
     main([*MATCH, "--log", str(tmp_path / "x")])
     with (tmp_path / "x.0.log").open("a", encoding="utf-8") as log:
-        log.write(f"STATE:0:{ESCAPES}:x|y\n")
+        escapes = ESCAPES.replace("\n", "")
+        log.write(f"STATE:0:{escapes}:x|y\n")
     main(["ingest", str(tmp_path / "x.0.log"), "--out", str(tmp_path / "rows"), "--no-strength"])
     capsys.readouterr()
-    for form in ("table", "csv", "json"):
-        main(["query", str(tmp_path / "rows"), "SELECT text FROM rejected", "--format", form])
+    for form in ([], ["--format", "csv"], ["--json"]):
+        main(["query", "SELECT text FROM rejected", "--data", str(tmp_path / "rows"), *form])
         shown = capsys.readouterr().out
         assert "owned" in shown
         assert "\x1b" not in shown
 
 
-def test_colours_of_this_program_stay_and_no_other_sequence() -> None:
-    assert escaped("\x1b[8m\x1b[2J") == r"\x1b[8m\x1b[2J"
-    assert escaped("\x1b[31mK♥\x1b[0m\tx\n") == "\x1b[31mK♥\x1b[0m\tx\n"
+def test_drawings_have_colours_and_no_other_text_has() -> None:
+    assert escaped("\x1b[8m\x1b[31mK\x1b[0m") == r"\x1b[8m\x1b[31mK\x1b[0m"
+    stream = EscapedStream(io.StringIO())
+    with redirect_stdout(stream):
+        echo_drawing("\x1b[31mK♥\x1b[0m\tx")
+        click.echo("\x1b[31mK", color=True)
+    assert stream.getvalue() == "K♥\tx\n" + r"\x1b[31mK" + "\n"
+    assert one_line("a\nb\tc\x1b[0m") == r"a\nb\tc\x1b[0m"
+
+
+@pytest.mark.parametrize("words", [["connect", "a\nb", "18791", "@call"], ["info", "a\nb"], ["match", "a\nb", "@call"]])
+def test_a_newline_that_was_typed_does_not_make_a_line(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    error = refused(capsys, *words)
+    assert error.count("\n") == 1
+    assert r"a\nb" in error

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from pipeline.cli import _progress
+from pipeline.cli._output import sentence_text, table_text
 from pipeline.cli._progress import COMPILING, WORKING, CompilingNote, StatusLine, bar
-from pipeline.cli._tables import sentence_text, table_text
 
 AGAIN = "\r\x1b[K"
 """goes back to the beginning of the line and clears it"""

@@ -145,7 +145,7 @@ def test_a_sample_for_three_seats_everybody_in_every_order(tmp_path: Path) -> No
     assert made["hands"] == 240
     names = sorted(Path(path).name for path in made["files"])
     assert len(names) == 3 * 6
-    assert names[0] == "random.call.raise.1.0.log"
+    assert names[0] == "random.call.raise.0.0.log"
     assert {name.rsplit(".", 3)[0] for name in names} == {
         "random.random.random",
         "random.call.raise",

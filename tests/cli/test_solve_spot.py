@@ -60,7 +60,7 @@ def test_a_saved_solution_is_opened_in_python(tmp_path: Path) -> None:
 
 
 def test_ranges_and_locks_come_from_agents_after_a_betting() -> None:
-    hand = ("--state", "MATCHSTATE:0:0:cc/cc/cc/r200:AsKs|/2c7d9h/Ts/Js", "--sizes", "1", "--raises", 1)
+    hand = ("--after", "MATCHSTATE:0:0:cc/cc/cc/r200:AsKs|/2c7d9h/Ts/Js", "--sizes", "1", "--raises", 1)
     words = ("--range", "@equity", "--range", "random", "--lock", "ip=@equity", "--target", 0.005, "--json")
     answer = json.loads(run(*hand, *words))
     assert answer["locked"] == [False, True]
@@ -94,7 +94,7 @@ def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
         ((*SPOT, "--lock", "sb=@call"), "--lock sb=@call: write oop=AGENT"),
         ((*SPOT, "--lock", "ip=@call"), "@call is an AGENT, whose play depends on the betting"),
         ((*SPOT, "--out", "spot.txt"), "name a folder, or a file that ends in .csv or .json"),
-        ((*SPOT, "--state", "MATCHSTATE:0:0:cc/:|/2c7d9h"), "leave out --betting and --board"),
+        ((*SPOT, "--after", "MATCHSTATE:0:0:cc/:|/2c7d9h"), "leave out --board"),
         ((*SPOT, "--at", "r80"), "the line 'r80' is not in this spot's tree"),
         ((*SPOT, "--memory", 1e-6), "GB and 1e-06 GB are allowed"),
     ],

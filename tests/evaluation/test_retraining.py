@@ -58,7 +58,7 @@ def test_the_bound_is_no_less_than_the_hands_of_the_copies_that_it_is_about(copi
 
 def test_the_bound_needs_no_true_probabilities(copied: tuple[Path, Path, Path]) -> None:
     rows, bundle, truth = copied
-    arguments = ["evaluate", "--data", str(rows), str(bundle), "--halves"]
+    arguments = ["evaluate", "--data", str(rows), str(bundle), "--also", "halves"]
     printed = [
         json.loads(CliRunner().invoke(group, [*arguments, "--json", *more], catch_exceptions=False).stdout)
         for more in ([], ["--probabilities", str(truth)])
@@ -74,8 +74,17 @@ def test_what_cannot_be_trained_on_halves_is_refused(copied: tuple[Path, Path, P
     rows, bundle, _ = copied
     with pytest.raises(PipelineError, match="needs a trained bundle"):
         train_again(evaluate_models(rows, ["@call"], Scope(["hashed"])), halves=True)
-    for trained_again in ("--halves", "--learning"):
-        arguments = ["evaluate", "--data", str(rows), str(bundle), "--all-rows", "--allow-overlap", trained_again]
+    for trained_again in ("halves", "learning"):
+        arguments = [
+            "evaluate",
+            "--data",
+            str(rows),
+            str(bundle),
+            "--all-rows",
+            "--allow-overlap",
+            "--also",
+            trained_again,
+        ]
         with pytest.raises(PipelineError, match="trains models on rows of"):
             CliRunner().invoke(group, arguments, catch_exceptions=False)
     evaluation = evaluate_models(rows, [str(bundle)])

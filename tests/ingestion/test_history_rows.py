@@ -382,7 +382,7 @@ def test_a_match_writes_hand_histories(tmp_path: Path) -> None:
     command = ["match", "@call", "@raise", "--hands", "40", "--seed", "3", "--log", str(tmp_path / "m")]
     plain = CliRunner().invoke(group, [*command, "--json"], catch_exceptions=False)
     states = [line for path in json.loads(plain.stdout)["logs"] for line in Path(path).read_text().splitlines()]
-    result = CliRunner().invoke(group, [*command, "--json", "--log-format", "phh"], catch_exceptions=False)
+    result = CliRunner().invoke(group, [*command[:-1], str(tmp_path / "m.phhs"), "--json"], catch_exceptions=False)
     files = [Path(path) for path in json.loads(result.stdout)["logs"]]
     assert {path.suffix for path in files} == {".phhs"}
     game = builtin(json.loads(result.stdout)["game"])
@@ -391,8 +391,8 @@ def test_a_match_writes_hand_histories(tmp_path: Path) -> None:
         data = path.read_bytes()
         again += [str(to_acpc(parse_history(data[s.begin : s.end]), game)) for s in sections(data)]
     assert again == [line for line in states if line.startswith("STATE")]
-    called = [*command[:-1], str(tmp_path / "n.phhs"), "--json", "--log-format", "phh"]
+    called = [*command[:-1], str(tmp_path / "n.phhs"), "--json"]
     result = CliRunner().invoke(group, called, catch_exceptions=False)
     assert [Path(path).name for path in json.loads(result.stdout)["logs"]] == ["n.0.phhs", "n.1.phhs"]
-    refused = CliRunner().invoke(group, [*command, "--game", "kuhn.limit.2p", "--log-format", "phh"])
+    refused = CliRunner().invoke(group, [*called, "--game", "kuhn.limit.2p"])
     assert isinstance(refused.exception, PipelineError)

@@ -84,7 +84,7 @@ def test_the_six_rows_of_the_thesis_come_out_exactly(tmp_path: Path) -> None:
     path = tmp_path / "2pl.slumbot.entropy.0.0.log"
     path.write_text("STATE:0:rrc/rc/crc/crf:9cKc|7s8d/6dJs5c/7d/Ts:-60|60:slumbot|entropy\n")
     out = tmp_path / "rows"
-    arguments = [path, "--out", out, "--agent", "slumbot", "--no-strength", "--format", "wapiti", "--sequence", "hand"]
+    arguments = [path, "--out", out, "--agent", "slumbot", "--no-strength", "--format", "wapiti-hands"]
     group.main(["ingest", *map(str, arguments)], standalone_mode=False)
     (text,) = (out / "wapiti" / "slumbot").glob("hands.*.txt")
     assert text.read_text() == (
