@@ -1,4 +1,4 @@
-"""What commands write: JSON, tables, sentences and drawings on stdout, charts and logs of hands in files.
+"""Print and write results: JSON, tables, sentences and drawings on stdout, charts and logs of hands in files.
 
 In go values, cells, sentences and charts; JSON and drawings are printed, tables and sentences come back as text that
 keeps to the width of a terminal. Names and texts of bundles, logs and datasets may come from anybody: `EscapedStream`

@@ -1,4 +1,4 @@
-"""What `train` prints: a table of the models, and sentences on how each was chosen.
+"""The table that `train` prints of its models, and the sentences on how each was chosen.
 
 In go the results of a training, out come a text table and sentences.
 """
