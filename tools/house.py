@@ -46,7 +46,7 @@ class Measure(NamedTuple):
 MEASURES = (
     Measure("top-level names", 71, 17, 18),
     Measure("layers of the import contract", 43, 17, 18),
-    Measure("edges between rooms", 554, 104, 140),
+    Measure("edges between rooms", 554, 105, 140),
     Measure("lines", 59_259, 59_259, 47_000),
     Measure("files", 338, 275, 260),
     Measure("functions with vague names, per cent", 15, 0.2, 2),

@@ -29,10 +29,10 @@ class StatusLine:
     It is written to the file descriptor itself: a thread that used `sys.stderr` while the program ends would break it.
     """
 
-    def __init__(self, descriptor: int = 2, every: float = 1.0) -> None:
+    def __init__(self, descriptor: int = 2, interval: float = 1.0) -> None:
         self.quiet = False
         """whether the command was started with `--quiet`"""
-        self._descriptor, self._every = descriptor, every
+        self._descriptor, self._interval = descriptor, interval
         self._lock = threading.Lock()
         self._texts: dict[int, tuple[str, float]] = {}
         self._ticking = False
@@ -57,7 +57,7 @@ class StatusLine:
 
     def _tick(self) -> None:
         while True:
-            time.sleep(self._every)
+            time.sleep(self._interval)
             with self._lock:
                 if not self._texts:
                     self._ticking = False
@@ -142,16 +142,16 @@ class ProgressText:
             LINE.clear(WORKING)
 
 
-def share_text(label: str, done: int, total: int, seconds: float, unit: str = "") -> str:
+def share_text(label: str, count: int, total: int, seconds: float, unit: str = "") -> str:
     """Return `label  42%  1.2 M hands/s  0:12 left` after so many seconds of work.
 
     >>> share_text("flop", 42, 100, 8.4)
     'flop   42%  0:11 left'
     """
-    share = done / total if total else 0.0
+    share = count / total if total else 0.0
     left = int(seconds * (1 - share) / share) if share > 0 else 0
     time_left = f"{left // 60}:{left % 60:02d} left" if share > 0 else ""
-    speed = f"{done / seconds:,.0f} {unit}/s" if unit and done >= seconds > 0 else ""
+    speed = f"{count / seconds:,.0f} {unit}/s" if unit and count >= seconds > 0 else ""
     return "  ".join(part for part in (label, f"{share:4.0%}", speed, time_left) if part)
 
 
@@ -169,14 +169,14 @@ def bar(label: str, unit: str = "") -> Iterator[Progress]:
     if sys.stderr.isatty():
         LINE.show(WORKING, label, now=False)
 
-    def progress(done: int, total: int) -> None:
+    def progress(count: int, total: int) -> None:
         nonlocal began
         moment = time.monotonic()
-        if done == 0:
+        if count == 0:
             began = moment - seconds_compiling()
         if moment - start >= 1.0:
             worked = max(moment - seconds_compiling() - began, 0.001)
-            line.show(share_text(label, done, total, worked, unit))
+            line.show(share_text(label, count, total, worked, unit))
 
     try:
         yield progress

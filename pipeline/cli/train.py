@@ -21,7 +21,7 @@ from pipeline.cli._options import (
     seed_option,
     workers_option,
 )
-from pipeline.cli._output import print_json, sentence_text, terminal_table
+from pipeline.cli._output import print_json, sentence_text, table_text
 from pipeline.cli._progress import ProgressText, share_text
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks, Progress
@@ -115,9 +115,9 @@ def command(
     import pipeline.agents  # noqa: F401  (priors may be built-in agents)
     from pipeline.features.patterns import find_pattern
     from pipeline.features.textrows import is_text
-    from pipeline.report.trained import choice_sentences, models_table
     from pipeline.training.requests import Request
     from pipeline.training.run import train_bundles, train_text
+    from pipeline.training.summary import HEAD, choice_sentences, summary_rows
 
     config = TrainConfig(
         **{field.name: options.pop(field.name) for field in fields(TrainConfig) if field.name in options}
@@ -151,7 +151,7 @@ def command(
     if as_json:
         print_json([result.to_json() for result in results])
     else:
-        click.echo(terminal_table(models_table(results)))
+        click.echo(table_text(HEAD, summary_rows(results), words=2))
         for line in choice_sentences(results):
             click.echo(sentence_text(line))
         for path in dict.fromkeys(result.path for result in results):
@@ -185,9 +185,9 @@ class _TrainingLines(ProgressText):
         self._street = street
         start = time.monotonic() - seconds_compiling()
 
-        def progress(done: int, total: int) -> None:
-            if 0 < done < total:
+        def progress(count: int, total: int) -> None:
+            if 0 < count < total:
                 seconds = time.monotonic() - seconds_compiling() - start
-                self.show(share_text(f"{street}: {name}", done, total, seconds))
+                self.show(share_text(f"{street}: {name}", count, total, seconds))
 
         return progress

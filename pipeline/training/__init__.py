@@ -4,7 +4,7 @@ In: a `Request` (a dataset, agents, algorithms, settings). Out: a bundle per alg
 in this order:
 
 - `run`: the face, which reads a dataset, trains a model per street and writes the bundle as it grows (`growing`);
-- `config`, `requests`: settings, requests and results;
+- `config`, `requests`, `summary`: settings, requests, results and what is printed of these;
 - `streets`: a street opened for training, its rows whole in memory or in parts;
 - `rows`, `inner`, `tasks`, `corpus`: rows as examples, those that choices are made on, rows as numbers of features,
   sorted and merged;

@@ -25,7 +25,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 
 def test_a_line_is_drawn_again_while_nothing_changes(pipe: tuple[int, int]) -> None:
-    line = StatusLine(pipe[1], every=0.001)
+    line = StatusLine(pipe[1], interval=0.001)
     line.show(WORKING, "reading rows")
     found = ""
     while found.count("reading rows") < 3:
@@ -35,7 +35,7 @@ def test_a_line_is_drawn_again_while_nothing_changes(pipe: tuple[int, int]) -> N
 
 
 def test_compiling_hides_the_work_until_it_is_done(pipe: tuple[int, int]) -> None:
-    line = StatusLine(pipe[1], every=3600)
+    line = StatusLine(pipe[1], interval=3600)
     line.show(WORKING, "42 %")
     line.show(COMPILING, "compiling 1")
     line.show(WORKING, "43 %")
@@ -56,7 +56,7 @@ def test_compiled_code_is_called_kept_only_where_it_could_be_kept(capsys: pytest
 
 def test_a_line_never_wraps(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "20")
-    StatusLine(pipe[1], every=3600).show(WORKING, "flop l-bfgs    1  objective      13295.3")
+    StatusLine(pipe[1], interval=3600).show(WORKING, "flop l-bfgs    1  objective      13295.3")
     assert os.read(pipe[0], 1000).decode() == f"{AGAIN}flop l-bfgs    1  o"
 
 

@@ -103,7 +103,16 @@ def test_a_prior_that_knows_none_of_the_deals_allows_two_halves(tmp_path: Path) 
     assert row["street"] == "all"
     assert row["hands_to_tell_at_most"] > 0
     out = tmp_path / "page.html"
-    arguments = ["report", str(tmp_path / "copy"), "--data", str(tmp_path / "rows"), "--halves", "--out", str(out)]
+    arguments = [
+        "report",
+        str(tmp_path / "copy"),
+        "--data",
+        str(tmp_path / "rows"),
+        "--also",
+        "halves",
+        "--out",
+        str(out),
+    ]
     assert CliRunner().invoke(group, arguments, catch_exceptions=False).exit_code == 0
     assert "A perfect detector needs at most" in out.read_text()
 
@@ -119,7 +128,7 @@ def test_a_prior_of_the_same_logs_is_in_both_halves(copied: tuple[Path, Path, Pa
 
 def test_a_learning_curve_is_in_json_too(copied: tuple[Path, Path, Path]) -> None:
     rows, bundle, _ = copied
-    arguments = ["evaluate", "--data", str(rows), str(bundle), "--learning", "--json"]
+    arguments = ["evaluate", "--data", str(rows), str(bundle), "--also", "learning", "--json"]
     scores = json.loads(CliRunner().invoke(group, arguments, catch_exceptions=False).stdout)
     curves = {score["street"]: score["learning_curve"] for score in scores if score["model"] == "copy"}
     assert curves["all"] is None

@@ -1,6 +1,6 @@
 """The table that `train` prints of its models, and the sentences on how each was chosen.
 
-In go the results of a training, out come a text table and sentences.
+In go the results of a training, out come rows of cells below `HEAD`, and sentences.
 """
 
 from __future__ import annotations
@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipeline.report.text import TextTable
 from pipeline.training.requests import Result
 from pipeline.training.tasks import Trained
 
+HEAD = ("street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds")
 MAX_COLUMNS = 6
 """most columns that are named as those by which classes of hands differ"""
 
 
-def models_table(results: Sequence[Result]) -> TextTable:
+def summary_rows(results: Sequence[Result]) -> list[list[str]]:
     """Return a row per trained model; scores are on the validation rows."""
     rows = []
     for result in results:
@@ -25,8 +25,7 @@ def models_table(results: Sequence[Result]) -> TextTable:
         scores = [f"{trained.error:.2%}", f"{trained.log_loss:.4f}"] if scored else ["-", "-"]
         counts = [f"{result.rows:,}", f"{trained.active:,}", str(trained.iterations)]
         rows.append([result.street, result.algorithm, *counts, *scores, f"{result.seconds:.1f}"])
-    head = ["street", "algorithm", "rows", "active", "iterations", "error", "log-loss", "seconds"]
-    return TextTable(head, rows, range(2))
+    return rows
 
 
 def choice_sentences(results: Sequence[Result]) -> list[str]:
