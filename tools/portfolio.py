@@ -27,7 +27,7 @@ from pipeline.agents.teacher import Teacher
 from pipeline.cli._output import table_text
 from pipeline.cli._progress import bar
 from pipeline.poker.game import builtin
-from pipeline.runtime.array_types import Array
+from pipeline.runtime.array_types import Array, Bytes
 from pipeline.runtime.arrays import expect, read_npy
 from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Progress, no_progress
@@ -35,9 +35,9 @@ from pipeline.solving.buckets import deal_hands, dealer_of, with_rivers
 from pipeline.solving.counter import Belief, respond_in_buckets
 from pipeline.solving.groups import HandGroups
 from pipeline.solving.holdem import SharedLearning
-from pipeline.solving.layout import versus
-from pipeline.solving.portfolio import Portfolio, save_portfolio
-from pipeline.solving.strategy import check_strategy_target, dequantise, quantise
+from pipeline.solving.layout import Layout, versus
+from pipeline.solving.portfolio import Portfolio
+from pipeline.solving.strategy import LEVELS, check_strategy_target, dequantise, quantise, transposed, write_checked
 
 GAME = builtin("holdem.limit.2p.reverse_blinds")
 COUNTERED = (
@@ -139,6 +139,30 @@ def make_portfolio(out: Path, plan: Plan, *, command: str = "", progress: Progre
     with replacing(out) as beside:
         save_portfolio(beside, groups, made)
     return made
+
+
+def save_portfolio(folder: Path, groups: HandGroups, portfolio: Portfolio) -> None:
+    """Write a portfolio's file and its manifest."""
+    layout, bands = groups.layout, groups.bands
+    arrays: dict[str, Array] = {
+        "counters": _stacked(layout, portfolio.steps),
+        "opponents": _stacked(bands, tuple(quantise(sketch) for sketch in portfolio.sketches)),
+        "values": np.asarray(portfolio.values, np.float32),
+    }
+    about = {
+        "game": layout.game.name,
+        "sizes": list(layout.sizes),
+        "levels": LEVELS,
+        "strategy": groups.stored.digest,
+        "members": list(portfolio.members),
+        "opponents": list(portfolio.opponents),
+    }
+    write_checked(folder, arrays, about, portfolio.facts)
+
+
+def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
+    """Stack quantised strategies as (strategies, 2, rows), node by node, where neighbouring rows agree."""
+    return np.ascontiguousarray(np.stack([transposed(layout, table, back=False).T for table in steps]))
 
 
 def _projected(text: str, groups: HandGroups) -> Array:

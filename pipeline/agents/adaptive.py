@@ -42,7 +42,7 @@ from pipeline.agents.protocol import Agent, FinishedHands, Learner
 from pipeline.agents.teacher import SmallTeacher, Teacher
 from pipeline.dataset.decisions import observation
 from pipeline.poker.game import Game
-from pipeline.runtime.array_types import Array
+from pipeline.runtime.array_types import Array, Singles
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.buckets import deal_hands, with_rivers
 from pipeline.solving.counter import Belief, respond, winnings
@@ -55,7 +55,7 @@ from pipeline.solving.hindsight import (
     pack_sketches,
     small_cards,
 )
-from pipeline.solving.layout import Layout, Singles, versus
+from pipeline.solving.layout import Layout, versus
 from pipeline.solving.lookup import tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.strategy import StoredStrategy, dequantise

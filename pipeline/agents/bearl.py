@@ -31,7 +31,7 @@ from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE, S_FOLDED, S_SPENT
 from pipeline.poker.strength.queries import find_strengths
-from pipeline.poker.strength.win_counts import ONE
+from pipeline.poker.strength.win_counts import FULL_STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
@@ -138,7 +138,7 @@ class Bearl:
             rows = np.flatnonzero((streets == street) & (hole[:, 0] != NO_CARD))
             if len(rows) > 0:
                 counts = find_strengths(street, hole[rows], board[rows])
-                out[rows] = 100 * counts["ehs"].astype(np.float64) / ONE
+                out[rows] = 100 * counts["ehs"].astype(np.float64) / FULL_STRENGTH
         return out
 
 

@@ -25,7 +25,7 @@ from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.poker.strength.queries import find_strengths
-from pipeline.poker.strength.win_counts import ONE
+from pipeline.poker.strength.win_counts import FULL_STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
@@ -73,11 +73,11 @@ def equities(game: Game, rows: Array) -> Array:
         cards = [(tuple(map(int, row["hole"])), tuple(map(int, row["board"]))) for row in rows]
         return np.array([_count_equity(game, *row_cards) for row_cards in cards])
     if len(rows) == 1:  # as on the wire
-        return np.asarray(find_strengths(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / ONE)
+        return np.asarray(find_strengths(int(rows["street"][0]), rows["hole"], rows["board"])["ehs"] / FULL_STRENGTH)
     chances = np.empty(len(rows))
     for street in set(rows["street"].tolist()):
         mine = np.flatnonzero(rows["street"] == street)
-        chances[mine] = find_strengths(street, rows["hole"][mine], rows["board"][mine])["ehs"] / ONE
+        chances[mine] = find_strengths(street, rows["hole"][mine], rows["board"][mine])["ehs"] / FULL_STRENGTH
     return chances
 
 

@@ -17,8 +17,7 @@ from pipeline.poker.game import Game, find_game
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.ranges_text import parse_range
-from pipeline.solving.spot import LockedMix, PostflopSpot
-from pipeline.solving.spot_locks import check_lines, lock_numbers, read_lock
+from pipeline.solving.spot import LockedMix, PostflopSpot, check_lines, lock_numbers, read_lock
 from pipeline.solving.spot_tree import PLAYERS, Menu, parse_menu
 
 if TYPE_CHECKING:

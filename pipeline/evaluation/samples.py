@@ -20,7 +20,7 @@ from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.raises import raise_increments
 from pipeline.evaluation.hands_to_tell import DealtHands, dealt_hands, join_dealt
 from pipeline.evaluation.truth import read_truth
-from pipeline.models.measures import EVERY
+from pipeline.models.measures import ALL_ROWS
 from pipeline.models.sizes import is_history_game
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array, Floats
@@ -99,7 +99,7 @@ def street_slices(sample: DecisionSample) -> list[tuple[str, slice]]:
     """Return the streets that have rows with their slices, then all of them together."""
     ends = np.searchsorted(sample.rows["street"], np.arange(len(STREETS) + 1))
     slices = [(name, slice(int(ends[i]), int(ends[i + 1]))) for i, name in enumerate(STREETS) if ends[i] < ends[i + 1]]
-    return [*slices, (ALL, EVERY)] if len(slices) > 1 else slices
+    return [*slices, (ALL, ALL_ROWS)] if len(slices) > 1 else slices
 
 
 def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Array]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS, betting_text
 from pipeline.poker.cards import NO_CARD, RANKS, class_text, name_text, pattern_text
-from pipeline.poker.strength.win_counts import ONE
+from pipeline.poker.strength.win_counts import FULL_STRENGTH
 
 ABSENT = -(2**63)
 CURRENT = -1
@@ -190,9 +190,9 @@ COLUMNS = {
     "flush": Kind(_field("flush"), text=lambda row, _, __: pattern_text(row["flush"])),
     "name": Kind(_field("name"), text=lambda row, _, __: name_text(row["name"])),
     # strength now, its mean at the river, the mean of its square
-    "ihs": Kind(_operation(STRENGTH_WORD, 0), street=True, numeric=True, top=ONE, strength="moments"),
-    "ehs": Kind(_operation(STRENGTH_WORD, 1), street=True, numeric=True, top=ONE, strength="moments"),
-    "ehs2": Kind(_operation(STRENGTH_WORD, 2), street=True, numeric=True, top=ONE, strength="moments"),
+    "ihs": Kind(_operation(STRENGTH_WORD, 0), street=True, numeric=True, top=FULL_STRENGTH, strength="moments"),
+    "ehs": Kind(_operation(STRENGTH_WORD, 1), street=True, numeric=True, top=FULL_STRENGTH, strength="moments"),
+    "ehs2": Kind(_operation(STRENGTH_WORD, 2), street=True, numeric=True, top=FULL_STRENGTH, strength="moments"),
     # the mean of the i-th eighth of the strengths at the river; all eighths together, each in k bins of equal width
     "eighth": Kind(
         _strength_byte(OCTILES),

@@ -25,7 +25,7 @@ from pipeline.features.patterns import PREVIOUS, THESIS_COLUMNS, Cell, Pattern, 
 from pipeline.features.reading import Cuts, Needs, RatedRows
 from pipeline.features.textrows import TextRows
 from pipeline.features.vocabulary import Hashes
-from pipeline.runtime.arrays import expect, expect_ascending, whole_number
+from pipeline.runtime.arrays import expect, expect_ascending, finite_number, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import hash64
@@ -237,8 +237,8 @@ def template_from_json(content: Mapping[str, Any]) -> Template:
 def _penalty(value: Any, name: str) -> float | None:
     if value is None:
         return None
-    if type(value) not in (int, float) or not 0 <= value <= MAX_PENALTY:
-        raise ValueError(f"{name} is {str(value)[:40]}, not a number of zero or more")
+    if not 0 <= finite_number(value, name) <= MAX_PENALTY:
+        raise ValueError(f"{name} is {value:g}, not a number from 0 to {MAX_PENALTY:g}")
     return float(value)
 
 

@@ -81,11 +81,9 @@ class Blend:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return int(self.parts[0].width)
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels), 0 for illegal labels."""
         out = np.zeros((len(rows), self.width))
         powers = np.broadcast_to(self.exponents, (len(rows), len(self.parts)))
         if self.lines is not None and self.slopes is not None:
@@ -117,7 +115,6 @@ class Blend:
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Blend:
-        """Restore it from `to_json` and `to_arrays`; arrays that no training could have written raise `ValueError`."""
         entries = entry["parts"]
         if not isinstance(entries, list) or not 1 <= len(entries) <= MOST_PARTS:
             raise ValueError(f"a blend has 1 to {MOST_PARTS} parts")

@@ -65,16 +65,13 @@ class Chart:
         return out
 
     def to_json(self) -> dict[str, Any]:
-        """Return its entry in a manifest."""
         return {"labels": self.labels}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the chart's file."""
         return {"words": self.words, "counts": self.counts}
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Chart:
-        """Restore it from `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
         labels = entry["labels"]
         if not isinstance(labels, str) or not 2 <= len(labels) <= 8:
             raise ValueError(f"{str(labels)[:40]!r} are no labels of a chart")
@@ -87,7 +84,6 @@ class Chart:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return len(self.labels)
 
     def fits(self, game: Game) -> bool:

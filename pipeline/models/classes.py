@@ -26,11 +26,10 @@ from numpy.typing import NDArray
 from pipeline.features.columns import Column
 from pipeline.models.matrix import columns_from_json, columns_to_json, read_codes
 from pipeline.models.softmax import softmax
+from pipeline.runtime.array_types import Singles
 from pipeline.runtime.arrays import MAX_WEIGHT, expect, expect_ascending, whole_number
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import hash_rows
-
-Floats = NDArray[np.float32]
+from pipeline.runtime.numeric import hash_rows, lower_bound
 
 NEAREST = 4
 """classes of a codebook that a hand may belong to"""
@@ -41,7 +40,7 @@ MOST_CLASSES = 65_535
 class Readings(NamedTuple):
     """Points and contexts of rows."""
 
-    points: Floats
+    points: Singles
     """(rows, columns) as read, not yet standardised"""
     contexts: NDArray[np.uint64]
     """(rows, contexts) hashes"""
@@ -79,33 +78,31 @@ class Classes:
     contexts: tuple[tuple[Column, ...], ...]
     sizes: tuple[int, ...]
     """classes of each codebook"""
-    centre: Floats
-    scale: Floats
-    metric: Floats
+    centre: Singles
+    scale: Singles
+    metric: Singles
     """(codebooks, columns)"""
-    centroids: Floats
+    centroids: Singles
     """(classes, columns) of all codebooks, standardised"""
     keys: NDArray[np.uint64]
     starts: NDArray[np.int64]
     members: NDArray[np.int32]
-    weights: Floats
+    weights: Singles
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return int(self.weights.shape[1])
 
     @cached_property
-    def _spread(self) -> tuple[Floats, NDArray[np.int64]]:
+    def _spread(self) -> tuple[Singles, NDArray[np.int64]]:
         """Centroids laid out for the search for the nearest (see `spread_centroids`)."""
         return spread_centroids(self.metric, self.centroids, self.sizes)
 
-    def _standard(self, points: Floats) -> Floats:
+    def _standard(self, points: Singles) -> Singles:
         """Standardise points, clipped so that distances stay within a float whatever scale a file has."""
         return np.clip((points - self.centre) / self.scale, -MAX_WEIGHT, MAX_WEIGHT)
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels), 0 for illegal labels."""
         read = read_hands(rows, self.columns, self.contexts)
         points = self._standard(read.points)
         contexts = number_contexts(self.keys, read.contexts)
@@ -128,18 +125,15 @@ class Classes:
         return [(self.columns[i].written, float(share[i])) for i in order]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the model's entry in the manifest."""
         contexts = [columns_to_json(context) for context in self.contexts]
         return {"columns": columns_to_json(self.columns), "contexts": contexts, "sizes": list(self.sizes)}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the model's file."""
         names = ("centre", "scale", "metric", "centroids", "keys", "starts", "members", "weights")
         return {name: getattr(self, name) for name in names}
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Classes:
-        """Restore it from `to_json` and `to_arrays`; arrays that no training could have written raise `ValueError`."""
         columns = columns_from_json(entry["columns"])
         contexts = tuple(columns_from_json(context) for context in entry["contexts"])
         sizes = tuple(whole_number(size, "a codebook's size", NEAREST, MOST_CLASSES) for size in entry["sizes"])
@@ -167,7 +161,7 @@ class Classes:
         )
 
 
-def spread_centroids(metric: Floats, centroids: Floats, sizes: Sequence[int]) -> tuple[Floats, NDArray[np.int64]]:
+def spread_centroids(metric: Singles, centroids: Singles, sizes: Sequence[int]) -> tuple[Singles, NDArray[np.int64]]:
     """Return centroids in their codebook's metric, (columns, classes), and the bounds of each codebook.
 
     Classes lie side by side, so that the processor measures eight distances at a time.
@@ -178,8 +172,8 @@ def spread_centroids(metric: Floats, centroids: Floats, sizes: Sequence[int]) ->
 
 
 def find_nearest(
-    points: Floats, metric: Floats, spread: Floats, bounds: NDArray[np.int64]
-) -> tuple[NDArray[np.int32], Floats]:
+    points: Singles, metric: Singles, spread: Singles, bounds: NDArray[np.int64]
+) -> tuple[NDArray[np.int32], Singles]:
     """Return the nearest classes (rows, codebooks x NEAREST) of each codebook, nearest first, and squared distances."""
     near = np.empty((len(points), NEAREST * len(metric)), np.int32)
     away = np.empty(near.shape, np.float32)
@@ -189,12 +183,12 @@ def find_nearest(
 
 @kernel
 def _find(
-    points: Floats,
-    metric: Floats,
-    spread: Floats,
+    points: Singles,
+    metric: Singles,
+    spread: Singles,
     bounds: NDArray[np.int64],
     near: NDArray[np.int32],
-    away: Floats,
+    away: Singles,
 ) -> None:
     """Fill in the nearest classes of each codebook and their squared distances."""
     distance = np.empty(spread.shape[1], np.float32)
@@ -226,27 +220,14 @@ def _find(
                     near[row, place] = low + k
 
 
-@kernel(leaf=True)
-def _cell(members: NDArray[np.int32], low: int, high: int, wanted: int) -> int:
-    """Return the place of a class among a context's cells, -1 if it is not there."""
-    end = high
-    while low < high:
-        middle = (low + high) // 2
-        if members[middle] < wanted:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < end and members[low] == wanted else -1
-
-
 @kernel
 def _score(
     near: NDArray[np.int32],
-    away: Floats,
+    away: Singles,
     contexts: NDArray[np.int32],
     starts: NDArray[np.int64],
     members: NDArray[np.int32],
-    weights: Floats,
+    weights: Singles,
     classes: int,
     out: NDArray[np.float64],
 ) -> None:
@@ -268,7 +249,7 @@ def _score(
             for m in range(near.shape[1] + 1):
                 wanted = near[row, m] if m < near.shape[1] else classes
                 share = shares[m] if m < near.shape[1] else 1.0
-                cell = _cell(members, low, high, wanted)
-                if cell >= 0:
+                cell = low + lower_bound(members[low:high], wanted)
+                if cell < high and members[cell] == wanted:
                     for j in range(out.shape[1]):
                         out[row, j] += share * weights[cell, j]

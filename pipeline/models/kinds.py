@@ -1,8 +1,9 @@
 """Kinds of models: the class of each, and the one way to open a model from a manifest's entry and its arrays.
 
-A model has `predict(rows) -> (rows, labels)`, `width` (its number of labels), `to_json` (its entry in the manifest),
-`to_arrays` (its file) and a class method `load(entry, arrays)`. Classes are imported when a model of their kind is
-opened, so that a bot imports only the kinds that it plays.
+A model has the methods of `Model` and a class method `load(entry, arrays)`, which restores it from what `to_json` and
+`to_arrays` returned; anybody may have written these, so arrays that no training could have written, or that do not fit
+each other, raise `ValueError`. Classes are imported when a model of their kind is opened, so that a bot imports only
+the kinds that it plays.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ class Model(Protocol):
         """Number of labels."""
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels)."""
+        """Return probabilities (rows, labels), 0 for illegal labels."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the model's entry in a manifest."""

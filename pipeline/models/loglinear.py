@@ -42,7 +42,6 @@ class LogLinear:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return int(self.weights.shape[1])
 
     @property
@@ -51,7 +50,6 @@ class LogLinear:
         return self.features.text
 
     def predict(self, rows: Rows) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels), 0 for illegal labels."""
         out = np.empty((len(rows), self.weights.shape[1]))
         legal = rows.legal if isinstance(rows, TextRows) else np.ascontiguousarray(rows["legal"])
         for part, hashes in self.features.pieces(rows):
@@ -70,16 +68,13 @@ class LogLinear:
         return [(int(fired[i]), int(example[i]) // width, int(example[i]) % width) for i in order]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the model's entry in the manifest."""
         return {"features": to_json(self.features)}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the model's file."""
         return {"keys": self.keys, "weights": self.weights, **to_arrays(self.features)}
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> LogLinear:
-        """Restore it from `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
         keys = expect(arrays, "keys", np.uint64, (None,))
         expect_ascending(keys, "keys")
         weights = expect(arrays, "weights", np.float32, (len(keys), None), -MAX_WEIGHT, MAX_WEIGHT)

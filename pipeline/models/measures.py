@@ -37,7 +37,7 @@ from pipeline.runtime.kernels import kernel
 Where = Bools | Ints | slice
 """Which of the rows: flags, numbers or a slice."""
 
-EVERY = slice(None)
+ALL_ROWS = slice(None)
 ROW_MEASURES = ("error", "mismatch", "log_loss", "brier", "kl", "tv", "excess")
 
 LEAST_PROBABILITY = 1e-6
@@ -272,7 +272,7 @@ class Bootstrap:
     def mean(
         self,
         values: Iterable[npt.NDArray[np.floating]],
-        where: Where = EVERY,
+        where: Where = ALL_ROWS,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> tuple[Floats, Floats]:
         """Return the (weighted) means of some columns of values, and their replicates (replicates, columns).
@@ -293,7 +293,7 @@ class Bootstrap:
     def intervals(
         self,
         values: Mapping[str, npt.NDArray[np.floating]],
-        where: Where = EVERY,
+        where: Where = ALL_ROWS,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> dict[str, Interval]:
         """Return the (weighted) mean of each named column with its 95% interval."""
@@ -303,13 +303,13 @@ class Bootstrap:
     def interval(
         self,
         values: npt.NDArray[np.floating],
-        where: Where = EVERY,
+        where: Where = ALL_ROWS,
         weights: npt.NDArray[np.floating] | None = None,
     ) -> Interval:
         """Return the (weighted) mean with its 95% interval."""
         return self.intervals({"": values}, where, weights)[""]
 
-    def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Where = EVERY) -> Interval:
+    def frequency_gap(self, p: Floats, y: npt.NDArray[np.integer], where: Where = ALL_ROWS) -> Interval:
         """Return the total variation between the shares of labels as played and as the agent took them."""
         gaps, drawn = self.mean((p[:, label] - (y == label) for label in range(p.shape[1])), where)
         return centred(0.5 * float(np.abs(gaps).sum()), 0.5 * np.abs(drawn).sum(axis=1))
@@ -360,6 +360,20 @@ def half_width(samples: Array, *, learning: bool = False) -> float:
     batch = batch_numbers(len(samples))
     sums = np.bincount(batch, samples - samples.mean())
     return float(STUDENT_95[len(sums) - 2] * np.sqrt((sums**2).sum() * len(sums) / (len(sums) - 1)) / len(samples))
+
+
+def wilson(share: float, count: float) -> tuple[float, float]:
+    """Return Wilson's 95% interval of a share of a count; unlike share ± error it stays between 0 and 1 for few rows.
+
+    >>> [round(end, 3) for end in wilson(0.5, 4)]
+    [0.15, 0.85]
+    >>> [round(end, 3) for end in wilson(1.0, 2)]
+    [0.342, 1.0]
+    """
+    z = STANDARD_ERRORS_95
+    middle = (share + z * z / (2 * count)) / (1 + z * z / count)
+    half = z / (1 + z * z / count) * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
+    return max(middle - half, 0.0), min(middle + half, 1.0)
 
 
 def few_batches(batches: int) -> float:

@@ -156,7 +156,6 @@ class AgentPrior:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return int(self.answers.shape[1])
 
     def submodels(self, game: Game, streets: Collection[int]) -> Iterator[tuple[Model, list[int]]]:
@@ -275,11 +274,9 @@ class PriorTimesFeatures:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return self.own.width
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels), 0 for illegal labels."""
         legal = np.ascontiguousarray(rows["legal"])
         scores = np.log(np.maximum(self.own.predict(rows), 1e-300))
         strengths = self.strengths.for_rows(rows)
@@ -305,11 +302,9 @@ class PriorTimesFeatures:
         ]
 
     def to_json(self) -> dict[str, Any]:
-        """Return the model's entry in the manifest."""
         return {**self.own.to_json(), "priors": [prior.to_json() for prior in self.priors]}
 
     def to_arrays(self) -> dict[str, Array]:
-        """Return the arrays of the model's file."""
         arrays: dict[str, Array] = {
             "strengths of streets": self.strengths.streets,
             "strengths of bettings": self.strengths.values,
@@ -321,7 +316,6 @@ class PriorTimesFeatures:
 
     @classmethod
     def load(cls, entry: Mapping[str, Any], arrays: Mapping[str, Array]) -> PriorTimesFeatures:
-        """Restore it from `to_json` and `to_arrays`; arrays that do not fit each other raise `ValueError`."""
         _check_depth(entry)
         own = LogLinear.load(entry, arrays)
         count = len(entry["priors"])

@@ -28,7 +28,7 @@ from pipeline.poker.rules import ACPC, ALL_IN, CALL, CLASS_SIZES, NO_STACK, R_RU
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import expect, expect_ascending, whole_number
 from pipeline.runtime.kernels import kernel
-from pipeline.runtime.numeric import hash64
+from pipeline.runtime.numeric import hash64, lower_bound
 
 LEVELS = (
     "label",
@@ -103,15 +103,9 @@ def _context(keys: Array, row: Any, label: int) -> int:
     # from specific to general: the first level that has the context is the one that was worth keeping
     for level in range(6, -1, -1):
         key = context_key(row, label, level)
-        low, high = 0, keys.size
-        while low < high:
-            middle = (low + high) // 2
-            if keys[middle] < key:
-                low = middle + 1
-            else:
-                high = middle
-        if low < keys.size and keys[low] == key:
-            return low
+        place = lower_bound(keys, key)
+        if place < keys.size and keys[place] == key:
+            return int(place)
     return -1
 
 

@@ -82,11 +82,9 @@ class Trees:
 
     @property
     def width(self) -> int:
-        """Number of labels."""
         return self.labels
 
     def predict(self, rows: Any) -> NDArray[np.float64]:
-        """Return probabilities (rows, labels), 0 for illegal labels."""
         bins = np.empty((len(rows), len(self.columns)), np.uint16)
         for first in range(0, len(rows), PIECE):
             part = slice(first, first + PIECE)
@@ -126,11 +124,9 @@ class Trees:
         return TreeLayout(together, ends, nodes, values, roots, np.cumsum([0, *counts]), busiest)
 
     def to_json(self) -> dict[str, Any]:
-        """Return the model's entry in the manifest."""
         return {"columns": columns_to_json(self.columns), "labels": self.labels}
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Return the arrays of the model's file."""
         names = ("roots", "column", "threshold", "children", "leaves")
         return {name: getattr(self, name) for name in names}
 

@@ -40,7 +40,7 @@ from pipeline.runtime.files import replacing
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, dealer_of, with_rivers
 from pipeline.solving.counter import (
-    HALF,
+    DEFAULT_HALF,
     MAX_RESPONSE_DEALS,
     BucketSetting,
     Counter,
@@ -92,7 +92,7 @@ class Search:
     """trust in the model, 0 to 1; None chooses it by `risk`"""
     risk: float = 100.0
     """exploitability above the equilibrium's, in mbb/h or milli-antes"""
-    half: float = HALF
+    half: float = DEFAULT_HALF
     """a decision that logs show n times is trusted at n / (n + half) of the times"""
     deals: int = 4_000_000
     """in hold'em, for each seat of each answer"""

@@ -26,7 +26,6 @@ empty.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -38,7 +37,7 @@ from pipeline.agents.calibrated import Style, fit_style
 from pipeline.dataset.decisions import NO_AGGRESSOR, STREETS
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.dataset.opening import hand_batches
-from pipeline.models.measures import STANDARD_ERRORS_95, Estimate, Winnings, holm, mean_by_deal
+from pipeline.models.measures import Estimate, Winnings, holm, mean_by_deal, wilson
 from pipeline.poker.rules import CALL, FOLD, RAISE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
@@ -86,10 +85,7 @@ class Rate(NamedTuple):
         """
         if not self.chances:
             return None
-        n, p, z = self.chances / self.design, self.happened / self.chances, STANDARD_ERRORS_95
-        middle = (p + z * z / (2 * n)) / (1 + z * z / n)
-        half = z / (1 + z * z / n) * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        return max(0.0, middle - half), min(1.0, middle + half)
+        return wilson(self.happened / self.chances, self.chances / self.design)
 
     def json(self) -> dict[str, Any]:
         low, high = self.interval or (None, None)

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pipeline.models.measures import STANDARD_ERRORS_95, Interval
+from pipeline.models.measures import Interval, wilson
 from pipeline.poker.cards import NO_CARD, RANKS, SUIT_SIGNS, SUITS
 
 ACTION_COLOURS = ("#b9bec7", "#56b4e9", "#e8894a", "#f0c419", "#de8ab9", "#b391d9", "#e8574f")
@@ -373,21 +373,6 @@ def _short(value: float) -> str:
     return trim(value, 1 if value >= 1 else 2)
 
 
-def wilson(share: float, rows: int) -> tuple[float, float]:
-    """Return Wilson's 95% interval of a share of `rows`; unlike share ± error it stays between 0 and 1 for few rows.
-
-    >>> [round(end, 3) for end in wilson(0.5, 4)]
-    [0.15, 0.85]
-    >>> [round(end, 3) for end in wilson(1.0, 2)]
-    [0.342, 1.0]
-    """
-    count, z = max(rows, 1), STANDARD_ERRORS_95
-    middle = share + z * z / (2 * count)
-    half = z * math.sqrt(share * (1 - share) / count + z * z / (4 * count * count))
-    scale = 1 + z * z / count
-    return max((middle - half) / scale, 0.0), min((middle + half) / scale, 1.0)
-
-
 MIN_POINT_ROWS = 20
 """decisions of a point of a calibration curve: a point of fewer is joined with its neighbours"""
 
@@ -429,7 +414,7 @@ def calibration_plot(
             path = "L".join(f"{trim(x, 1)} {trim(y, 1)}" for x, y in points)
             drawn += tag("path", d=f"M{path}", class_=f"l{i % LINES}", style="stroke-width:1.1")
         for (x, y), rows, share in zip(points, size, line.y, strict=True):
-            low, high = wilson(share, int(rows))
+            low, high = wilson(share, max(int(rows), 1))
             if (high - low) * side > 4:
                 ends = top + side * (1 - high), top + side * (1 - low)
                 drawn += tag(

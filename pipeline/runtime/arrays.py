@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 TYPES = {"F64": "<f8", "F32": "<f4", "I64": "<i8", "U64": "<u8", "I32": "<i4", "U32": "<u4", "U16": "<u2", "U8": "u1"}
 MAX_WEIGHT = 1e6
 """no weight of a sound model comes near this size; sums of them stay far from the score of an illegal label"""
+MOST_FLOAT = float(np.finfo(np.float64).max)
 
 
 def parse_json(data: Any) -> Any:
@@ -44,6 +45,17 @@ def whole_number(value: Any, name: str, low: int, high: int) -> int:
     if type(value) is not int or not low <= value <= high:
         raise ValueError(f"{name} is {str(value)[:40]}, not a whole number from {low} to {high}")
     return value
+
+
+def finite_number(value: Any, name: str) -> float:
+    """Return a value of a JSON text if it is a number that a float can hold; otherwise raise `ValueError`.
+
+    >>> finite_number(3, "pot")
+    3.0
+    """
+    if type(value) not in (int, float) or not -MOST_FLOAT <= value <= MOST_FLOAT:
+        raise ValueError(f"{name} is {str(value)[:40]}, not a number")
+    return float(value)
 
 
 def write_arrays(path: Path, arrays: Mapping[str, NDArray[Any]]) -> None:

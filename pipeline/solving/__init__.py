@@ -8,6 +8,6 @@ stored strategy. Both halves number their decisions (`SmallGame.rows`, `Layout.r
 decision in either, and `counter` answers a model of an opponent, trusted as far as a risk allows, in either.
 `hindsight` estimates from finished hands what other strategies would have won; `strategy` and `portfolio` are files.
 Apart from these, `spot` solves a no-limit spot between two ranges as it is: `ranges_text` reads ranges, `spot_tree` has
-the betting, `spot_cards` the boards, `spot_kernels` the passes over both, `spot_locks` fixed strategies, and
-`spot_solution` what comes out.
+the betting, `spot_cards` the boards, `spot_kernels` the passes over both, and `spot_solution`
+what comes out.
 """

@@ -42,7 +42,7 @@ import numpy as np
 
 from pipeline.models.measures import Estimate
 from pipeline.poker.game import Game
-from pipeline.runtime.array_types import Array, Floats
+from pipeline.runtime.array_types import Array, Floats, Singles
 from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
@@ -71,7 +71,7 @@ from pipeline.solving.holdem import (
     run_chunks,
     save_checkpoint,
 )
-from pipeline.solving.layout import HeadToHead, Layout, Singles, versus
+from pipeline.solving.layout import HeadToHead, Layout, versus
 from pipeline.solving.lookup import betting_paths, small_rows
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import dequantise, quantise
@@ -103,7 +103,7 @@ class Belief:
         return self.hand_share == 1 and self.decision_share is None
 
 
-HALF = 1.0
+DEFAULT_HALF = 1.0
 """the default of `Evidence.half`"""
 PRIOR_WEIGHT = 2.0
 """decisions of the equilibrium that are added to those that the logs show"""
@@ -133,7 +133,7 @@ class Evidence:
     """(rows, 3) probabilities"""
     times_seen: Array | None = None
     """(rows,) how often the logs show each decision; None where the opponent's strategy itself is known"""
-    half: float = HALF
+    half: float = DEFAULT_HALF
     """a decision that the logs show so often is trusted half as much as one that they show without end"""
     added: float = 0.0
     """decisions of the equilibrium that were added to those that the logs show, the same number at each"""

@@ -27,9 +27,9 @@ import numpy as np
 
 from pipeline.poker.game import Game
 from pipeline.poker.starting_hands import class_matchups
-from pipeline.runtime.array_types import Array, Words
+from pipeline.runtime.array_types import Array, Singles, Words
 from pipeline.solving.buckets import Buckets, equal_steps, river_steps
-from pipeline.solving.layout import Layout, Singles
+from pipeline.solving.layout import Layout
 from pipeline.solving.lookup import project_on_buckets
 from pipeline.solving.preflop import CLASSES
 from pipeline.solving.small import SmallGame

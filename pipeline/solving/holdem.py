@@ -42,7 +42,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pipeline.runtime.array_types import Array
+from pipeline.runtime.array_types import Array, Singles
 from pipeline.runtime.arrays import parse_json, read_npy, whole_number
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -50,18 +50,7 @@ from pipeline.runtime.files import recover, replacing, sha256
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table, random_state, uniform
 from pipeline.runtime.progress import Progress, no_progress
-from pipeline.solving.layout import (
-    T_ACTOR,
-    T_FOLD,
-    T_ROUND,
-    T_SLOT,
-    Layout,
-    LayoutTables,
-    Singles,
-    bases,
-    payoff,
-    pot_shares,
-)
+from pipeline.solving.layout import T_ACTOR, T_FOLD, T_ROUND, T_SLOT, Layout, LayoutTables, bases, payoff, pot_shares
 
 Dealer: TypeAlias = Callable[[Array, Array], None]
 """fills rows of deals (see `layout`) int16 from a random state (1,) uint64, without the interpreter's lock"""

@@ -17,7 +17,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -26,13 +26,10 @@ from pipeline.models.measures import STANDARD_ERRORS_95, Estimate
 from pipeline.poker.betting_tree import BettingTree, merge_states
 from pipeline.poker.game import Game
 from pipeline.poker.rules import NO_STACK, S_ACTOR, S_FINISHED, S_FOLDED, S_MAX_SPENT, S_ROUND, S_SPENT
-from pipeline.runtime.array_types import Array
+from pipeline.runtime.array_types import Array, Singles
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import bit_table
-
-Singles: TypeAlias = npt.NDArray[np.float32]
-"""single-precision numbers"""
 
 # Columns of `Layout.tree`
 T_ACTOR, T_ROUND, T_SLOT, T_FOLD, T_CALL, T_RAISE, T_CHIPS = range(7)

@@ -21,12 +21,12 @@ from pipeline.dataset.decisions import OBSERVATION, extend_betting, observation,
 from pipeline.poker.cards import NO_CARD, RANKS, Ranking, ranking
 from pipeline.poker.game import Game
 from pipeline.poker.rules import S_ACTOR, S_FINISHED, S_ROUND
-from pipeline.runtime.array_types import Array
+from pipeline.runtime.array_types import Array, Singles
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.solving.buckets import Buckets, bucket_of_cards, find_buckets
-from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, LayoutTables, Singles
+from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, Layout, LayoutTables
 from pipeline.solving.small import SmallGame
 
 

@@ -15,28 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from pipeline.runtime.array_types import Array, Bytes
+from pipeline.runtime.array_types import Array, Bytes, Singles
 from pipeline.runtime.arrays import expect, read_arrays
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.groups import HandGroups
-from pipeline.solving.layout import Layout, Singles
 from pipeline.solving.strategy import (
     HEADER,
     LEVELS,
     dequantise,
     is_portfolio,
-    quantise,
     read_packed,
     strategy_facts,
     transposed,
     unpack,
-    write_checked,
 )
 
 EQUILIBRIUM = "teacher"
 """the opponent that plays the solved strategy"""
-MOST = 200
-"""of a portfolio, and as many opponents"""
+MOST_MEMBERS = 200
+"""strategies of a portfolio at most, and as many opponents"""
 
 
 @dataclass(frozen=True)
@@ -56,30 +53,6 @@ class Portfolio:
     """how it was made"""
 
 
-def save_portfolio(folder: Path, groups: HandGroups, portfolio: Portfolio) -> None:
-    """Write a portfolio's file and its manifest."""
-    layout, bands = groups.layout, groups.bands
-    arrays: dict[str, Array] = {
-        "counters": _stacked(layout, portfolio.steps),
-        "opponents": _stacked(bands, tuple(quantise(sketch) for sketch in portfolio.sketches)),
-        "values": np.asarray(portfolio.values, np.float32),
-    }
-    about = {
-        "game": layout.game.name,
-        "sizes": list(layout.sizes),
-        "levels": LEVELS,
-        "strategy": groups.stored.digest,
-        "members": list(portfolio.members),
-        "opponents": list(portfolio.opponents),
-    }
-    write_checked(folder, arrays, about, portfolio.facts)
-
-
-def _stacked(layout: Layout, steps: tuple[Bytes, ...]) -> Bytes:
-    """Stack quantised strategies as (strategies, 2, rows), node by node, where neighbouring rows agree."""
-    return np.ascontiguousarray(np.stack([transposed(layout, table, back=False).T for table in steps]))
-
-
 def load_portfolio(folder: Path, groups: HandGroups) -> Portfolio:
     """Read a portfolio; one that is damaged or belongs to another strategy is refused."""
     if not is_portfolio(folder):
@@ -88,14 +61,16 @@ def load_portfolio(folder: Path, groups: HandGroups) -> Portfolio:
     data = read_packed(folder, manifest, "make it again or reinstall")
     try:
         members, opponents = (tuple(str(name) for name in manifest[key]) for key in ("members", "opponents"))
-        if not (1 < len(members) <= MOST and 0 < len(opponents) <= MOST):
+        if not (1 < len(members) <= MOST_MEMBERS and 0 < len(opponents) <= MOST_MEMBERS):
             raise ValueError("its lists are of another kind")
         if EQUILIBRIUM not in opponents or len(set(opponents)) < len(opponents):
             raise ValueError(f"its opponents are not all different, or {EQUILIBRIUM} is not among them")
         if manifest["strategy"] != groups.stored.digest:
             raise ValueError("it belongs to another strategy")
         layout, bands = groups.layout, groups.bands
-        most = 2 * layout.rows * len(members) + 2 * bands.rows * len(opponents) + 4 * MOST * MOST + HEADER
+        most = (
+            2 * layout.rows * len(members) + 2 * bands.rows * len(opponents) + 4 * MOST_MEMBERS * MOST_MEMBERS + HEADER
+        )
         arrays = read_arrays(unpack(data, most))
         counters = expect(arrays, "counters", np.uint8, (len(members) - 1, 2, layout.rows), 0, LEVELS)
         sketches = expect(arrays, "opponents", np.uint8, (len(opponents), 2, bands.rows), 0, LEVELS)

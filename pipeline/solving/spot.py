@@ -11,6 +11,12 @@ A *lock* fixes a player's strategy at a decision. The solution is then an equili
 has no choice there: with all of a player's decisions locked it is the other's best response. What such an answer risks
 is measured by a best response of the locked player with its locks taken off.
 
+Locks are functions; `lock_numbers` makes one of mixes by line (the betting since the spot began, as ACPC writes it),
+which `read_lock` reads from a JSON object. A mix is a list of probabilities, one per action in the tree's order, or an
+object of such lists by range (`{"random": [0.5, 0.5], "AA,KK": [0, 1]}`), later ranges replacing earlier ones. A line
+of a later street is locked alike on every board; lines that are not named stay free. Mixes of an agent come from
+`pipeline.agents.spots`.
+
 Deals from the first street are shared by threads: a task is what follows one deal of one card, and writes to places of
 its own; what the tasks found is added in their order, so that any number of workers gives the same bytes.
 """
@@ -24,17 +30,18 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pipeline.poker.cards import cards_text
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.arrays import parse_json, whole_number
-from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import replacing
 from pipeline.runtime.parallel import Workers
-from pipeline.solving.spot_cards import BoardArrays, BoardSet, check_ranges, list_boards, without_board
+from pipeline.solving.ranges_text import parse_range
+from pipeline.solving.spot_cards import PAIRS, BoardArrays, BoardSet, check_ranges, list_boards, without_board
 from pipeline.solving.spot_kernels import (
     AVERAGE,
     BEST,
@@ -53,7 +60,7 @@ from pipeline.solving.spot_kernels import (
     walk_deals_turn,
     write_steps,
 )
-from pipeline.solving.spot_tree import DEAL, DECISION, Menu, SpotTree, TreeBuilder
+from pipeline.solving.spot_tree import DEAL, DECISION, PLAYERS, Menu, SpotTree, TreeBuilder
 
 GIGABYTE = 1e9
 MAX_MEMORY = 8.0
@@ -530,3 +537,61 @@ def _checked_mix(mix: Array, shape: tuple[int, int], line: str) -> Array:
             f"the lock after {line!r} is not {shape[1]} probabilities that sum to 1 for each of {shape[0]} holdings"
         )
     return mix
+
+
+# Locks as numbers from a file or from Python
+
+
+def lock_numbers(mixes: Mapping[str, Any]) -> LockedMix:
+    """Return a lock from mixes by line: arrays (actions,) or (1326, actions), or objects of lists by range."""
+
+    def locked(tree: SpotTree, node: int, board: tuple[int, ...], holdings: Array) -> Array | None:
+        line = tree.lines[node]
+        if line not in mixes:
+            return None
+        mix = _by_holding(mixes[line], int(tree.nodes.branches[node]), line)[holdings]
+        if np.isnan(mix).any():
+            raise PipelineError(f"the lock after {line!r} does not name all holdings: begin with the range `random`")
+        return mix
+
+    return locked
+
+
+def _by_holding(mix: Any, actions: int, line: str) -> Array:
+    """Return a mix for each of the 1,326 holdings, nan for those that it does not name."""
+    table = np.full((len(PAIRS), actions), np.nan)
+    try:
+        if isinstance(mix, Mapping):
+            for text, numbers in mix.items():
+                table[parse_range(text) > 0] = np.asarray(numbers, np.float64)
+        else:
+            table[:] = np.asarray(mix, np.float64)
+    except (TypeError, ValueError):
+        raise PipelineError(f"the lock after {line!r} is not {actions} probabilities, one per action") from None
+    return table
+
+
+def check_lines(mixes: Mapping[str, Any], tree: SpotTree, player: int) -> None:
+    """Refuse a lock with a line at which the player does not act."""
+    own = [
+        line
+        for line, node in tree.index.items()
+        if tree.nodes.kind[node] == DECISION and tree.nodes.player[node] == player
+    ]
+    for line in mixes:
+        if line not in own:
+            raise PipelineError(
+                f"{PLAYERS[player]} does not act after {line!r} in this spot's tree{nearest(line, own)}"
+            )
+
+
+def read_lock(path: Path) -> dict[str, Any]:
+    """Read mixes by line from a JSON file."""
+    form = 'write JSON like {"c": [0.5, 0.5]}, a mix for each line of betting'
+    try:
+        mixes = parse_json(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise PipelineError(f"{path} is not a lock ({error}): {form}") from None
+    if not isinstance(mixes, dict) or not mixes:
+        raise PipelineError(f"{path} is not a lock: {form}")
+    return mixes

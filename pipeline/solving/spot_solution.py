@@ -27,7 +27,7 @@ import numpy as np
 from pipeline.models.artifacts import MANIFEST, check_replaceable, has_files, read_checked, read_files
 from pipeline.poker.cards import card_text, cards_text, class_text, parse_cards, start_class
 from pipeline.runtime.array_types import Array, Floats
-from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number, write_arrays
+from pipeline.runtime.arrays import expect, finite_number, parse_json, read_arrays, whole_number, write_arrays
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.files import discard, replacing, sha256
 from pipeline.runtime.kernels import seconds_compiling
@@ -531,8 +531,10 @@ def load_solution(path: Path | str) -> SpotSolution:
             expect(arrays, f"value.{name}", np.float32, (last, len(solver.root_reach[player])))
             for player, name in enumerate(PLAYERS)
         ]
-        figures = [_number(manifest, name) for name in ("exploitability", "seconds", "target")]
-        value, equity = ([_number(manifest[name], place) for place in range(2)] for name in ("value", "equity"))
+        figures = [finite_number(manifest[name], name) for name in ("exploitability", "seconds", "target")]
+        value, equity = (
+            [finite_number(manifest[name][place], name) for place in range(2)] for name in ("value", "equity")
+        )
         locked = manifest.get("locked", [False, False])
         worst, free = manifest.get("worst_case", [None, None]), manifest.get("free_value")
         return SpotSolution(
@@ -545,7 +547,7 @@ def load_solution(path: Path | str) -> SpotSolution:
             figures[2],
             (bool(locked[0]), bool(locked[1])),
             (_number_or_none(worst, 0), _number_or_none(worst, 1)),
-            None if free is None else (_number(free, 0), _number(free, 1)),
+            None if free is None else (finite_number(free[0], "free_value"), finite_number(free[1], "free_value")),
             solver=solver,
             root_values=(values[0], values[1]),
         )
@@ -553,17 +555,9 @@ def load_solution(path: Path | str) -> SpotSolution:
         raise PipelineError(f"{path} does not hold the solution of a spot ({error}): {remedy}") from None
 
 
-def _number(values: Any, place: Any) -> float:
-    """Return a finite number of a JSON text."""
-    number = values[place]
-    if type(number) not in (int, float) or not math.isfinite(number):
-        raise ValueError(f"{place} is {str(number)[:40]}, not a number")
-    return float(number)
-
-
 def _number_or_none(values: Any, place: int) -> float | None:
     """Return a finite number of a JSON text, or None where it has none."""
-    return None if values[place] is None else _number(values, place)
+    return None if values[place] is None else finite_number(values[place], str(place))
 
 
 def _read_spot(manifest: Mapping[str, Any]) -> PostflopSpot:
@@ -573,11 +567,16 @@ def _read_spot(manifest: Mapping[str, Any]) -> PostflopSpot:
     return PostflopSpot(
         parse_cards(str(manifest["board"])),
         np.ones((2, len(PAIRS))),
-        _number(manifest, "pot"),
-        _number(manifest, "stack"),
-        Menu(places[0], places[1], whole_number(menu["max_raises"], "the raises", 0, 100), _number(menu, "all_in")),
-        _number(manifest, "chip"),
-        _number(manifest, "min_bet"),
+        finite_number(manifest["pot"], "pot"),
+        finite_number(manifest["stack"], "stack"),
+        Menu(
+            places[0],
+            places[1],
+            whole_number(menu["max_raises"], "the raises", 0, 100),
+            finite_number(menu["all_in"], "all_in"),
+        ),
+        finite_number(manifest["chip"], "chip"),
+        finite_number(manifest["min_bet"], "min_bet"),
         {str(line): float(amount) for line, amount in manifest["played"].items()},
     )
 
@@ -605,6 +604,6 @@ def _sizes_by_place(texts: Mapping[str, list[float | str]]) -> dict[tuple[int, i
     for name, sizes in texts.items():
         player, street = name.split(":")
         places[PLAYERS.index(player), STREETS.index(street)] = tuple(
-            ALL_IN if size == "a" else _number(sizes, place) for place, size in enumerate(sizes)
+            ALL_IN if size == "a" else finite_number(size, "a size") for size in sizes
         )
     return places

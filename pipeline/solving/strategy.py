@@ -41,12 +41,12 @@ from pipeline.models.artifacts import (
 )
 from pipeline.poker.game import Game, find_game, game_names
 from pipeline.poker.rules import S_FINISHED
-from pipeline.runtime.array_types import Array, Bytes
-from pipeline.runtime.arrays import expect, parse_json, read_arrays, whole_number
+from pipeline.runtime.array_types import Array, Bytes, Singles
+from pipeline.runtime.arrays import expect, finite_number, parse_json, read_arrays, whole_number
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing, sha256
 from pipeline.runtime.version import __version__
-from pipeline.solving.layout import Layout, Singles
+from pipeline.solving.layout import Layout
 from pipeline.solving.small import SmallGame
 
 LEVELS = 30
@@ -179,10 +179,8 @@ def counter_facts(facts: Mapping[str, Any]) -> dict[str, Any] | None:
         json.dumps(counter, allow_nan=False)
         for tradeoff in (counter, counter.get("equilibrium") or counter, *counter["curve"]):
             for key in ("share", "winnings", "exploitability"):
-                if type(tradeoff[key]) not in (int, float):
-                    raise ValueError(f"{key} is {str(tradeoff[key])[:40]}")
-                float(tradeoff[key])  # JSON allows whole numbers that no float can hold
-    except (AttributeError, KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+                finite_number(tradeoff[key], key)  # JSON allows whole numbers that no float can hold
+    except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"it does not say what the counter wins and risks ({error})") from None
     return dict(counter)
 

@@ -33,7 +33,7 @@ from pipeline.training.inner import choose_inner
 from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, finish
 
-ROUNDS = 600
+MOST_ROUNDS = 600
 PATIENCE = 15
 """rounds without a better score on the inner deals before a forest stops growing"""
 SETTINGS = {
@@ -106,7 +106,7 @@ def boost(task: Task, inner: NDArray[np.bool_], callbacks: Callbacks, plan: Sequ
     column_sets = {
         column_set.name: column_set for column_set in (COLUMN_SETS if plan or not single else COLUMN_SETS[:1])
     }
-    rounds = task.config.rounds or (MANY_ROUNDS if has_many_rows else ROUNDS)
+    rounds = task.config.rounds or (MANY_ROUNDS if has_many_rows else MOST_ROUNDS)
     grown = []
     for forest in plan or [Forest(name, rounds, 1.0) for name in column_sets]:
         column_set = column_sets[forest.columns]

@@ -31,6 +31,7 @@ from pipeline.models.classes import (
     read_hands,
     spread_centroids,
 )
+from pipeline.runtime.array_types import Singles
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import Workers
@@ -38,10 +39,8 @@ from pipeline.runtime.progress import Progress
 from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Task, Trained, finish
 
-Floats = NDArray[np.float32]
-
-SMALL = 1e-3
-"""a membership under which a class learns nothing from a row"""
+LEAST_MEMBERSHIP = 1e-3
+"""the membership below which a class learns nothing from a row"""
 FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.99, 1e-8
 """Adam's"""
 
@@ -49,7 +48,7 @@ FIRST_DECAY, SECOND_DECAY, TINY = 0.9, 0.99, 1e-8
 class Sample(NamedTuple):
     """Rows to learn from."""
 
-    points: Floats
+    points: Singles
     """(rows, columns), standardised"""
     near: NDArray[np.int32]
     """(rows, codebooks x NEAREST) candidates for their class"""
@@ -61,24 +60,24 @@ class Sample(NamedTuple):
 class Parameters(NamedTuple):
     """The parameters that are learned."""
 
-    metric: Floats
+    metric: Singles
     """(codebooks, columns)"""
-    centroids: Floats
+    centroids: Singles
     """(classes, columns)"""
-    weights: Floats
+    weights: Singles
     """(contexts, classes + 1, labels)"""
 
 
 class Moments(NamedTuple):
     """State of the optimisers: AdaGrad's sums of squares of each cell, Adam's moments of centroids and metric."""
 
-    squares: Floats
-    masses: Floats
+    squares: Singles
+    masses: Singles
     """(contexts, classes + 1) rows that belong to each cell"""
-    centroid_means: Floats
-    centroid_squares: Floats
-    metric_means: Floats
-    metric_squares: Floats
+    centroid_means: Singles
+    centroid_squares: Singles
+    metric_means: Singles
+    metric_squares: Singles
 
 
 class PassSettings(NamedTuple):
@@ -89,14 +88,14 @@ class PassSettings(NamedTuple):
     metric_step: float
     """of the metric's logarithms"""
     batch: int
-    penalties: Floats
+    penalties: Singles
     """(contexts of a row,) of classes"""
-    alone: Floats
+    alone: Singles
     """(contexts of a row,) of contexts alone"""
 
 
 @kernel(leaf=True)
-def _memberships(sample: Sample, row: int, parameters: Parameters, out: Floats) -> None:
+def _memberships(sample: Sample, row: int, parameters: Parameters, out: Singles) -> None:
     """Write the membership of a row in each of its candidates."""
     for book in range(len(parameters.metric)):
         least = np.float32(np.inf)
@@ -118,7 +117,7 @@ def _memberships(sample: Sample, row: int, parameters: Parameters, out: Floats) 
 
 
 @kernel(leaf=True)
-def _residuals(sample: Sample, row: int, parameters: Parameters, shares: Floats, out: Floats) -> float:
+def _residuals(sample: Sample, row: int, parameters: Parameters, shares: Singles, out: Singles) -> float:
     """Write p - 1 at the label taken and p elsewhere, 0 for what is not legal; returns the row's log-loss."""
     weights, last = parameters.weights, parameters.weights.shape[1] - 1
     top = np.float32(-np.inf)
@@ -149,10 +148,10 @@ def _gather(
     sample: Sample,
     row: int,
     parameters: Parameters,
-    shares: Floats,
-    residuals: Floats,
-    centroid_slopes: Floats,
-    metric_slopes: Floats,
+    shares: Singles,
+    residuals: Singles,
+    centroid_slopes: Singles,
+    metric_slopes: Singles,
 ) -> None:
     """Add a row's slopes of its centroids and of the metric's logarithms."""
     weights = parameters.weights
@@ -181,7 +180,7 @@ def _gather(
 
 @kernel
 def slopes(
-    sample: Sample, parameters: Parameters, centroid_slopes: Floats, metric_slopes: Floats, weight_slopes: Floats
+    sample: Sample, parameters: Parameters, centroid_slopes: Singles, metric_slopes: Singles, weight_slopes: Singles
 ) -> float:
     """Return the log-loss of all rows and add up its slopes, as a pass does, without taking a step."""
     shares = np.empty(sample.near.shape[1], np.float32)
@@ -202,7 +201,7 @@ def slopes(
 
 
 @kernel
-def add_masses(sample: Sample, parameters: Parameters, masses: Floats) -> None:
+def add_masses(sample: Sample, parameters: Parameters, masses: Singles) -> None:
     """Add the memberships of all rows to the masses of their cells."""
     shares = np.empty(sample.near.shape[1], np.float32)
     for row in range(len(sample.points)):
@@ -221,8 +220,8 @@ def _learn(
     parameters: Parameters,
     moments: Moments,
     settings: PassSettings,
-    shares: Floats,
-    residuals: Floats,
+    shares: Singles,
+    residuals: Singles,
 ) -> None:
     """Take a step of AdaGrad for the cells of a row."""
     weights, last = parameters.weights, parameters.weights.shape[1] - 1
@@ -232,7 +231,7 @@ def _learn(
             alone = m == len(shares)
             k = last if alone else sample.near[row, m]
             share = np.float32(1) if alone else shares[m]
-            if share < SMALL:
+            if share < LEAST_MEMBERSHIP:
                 continue
             pull = settings.alone[place] if alone else settings.penalties[place]
             # the cell's penalty once per pass, spread over its rows by their share of its mass
@@ -248,7 +247,7 @@ def _learn(
 
 
 @kernel(leaf=True)
-def _adam(slope: float, means: Floats, squares: Floats, row: int, column: int, scale: Any) -> float:
+def _adam(slope: float, means: Singles, squares: Singles, row: int, column: int, scale: Any) -> float:
     """Return Adam's step for one parameter and bring its moments up to date; `scale` is as `_move` makes it."""
     mean = FIRST_DECAY * means[row, column] + (1 - FIRST_DECAY) * slope
     square = SECOND_DECAY * squares[row, column] + (1 - SECOND_DECAY) * slope * slope
@@ -259,7 +258,7 @@ def _adam(slope: float, means: Floats, squares: Floats, row: int, column: int, s
 
 @kernel(leaf=True)
 def _move(
-    parameters: Parameters, moments: Moments, settings: PassSettings, batches: int, centroid: Floats, metric: Floats
+    parameters: Parameters, moments: Moments, settings: PassSettings, batches: int, centroid: Singles, metric: Singles
 ) -> None:
     """Take a step of Adam for centroids and metric by the slopes of a batch, which are set to 0."""
     # moments begin at 0: divided by what they may have reached, they are means from the first batch on
@@ -321,7 +320,7 @@ PENALTY, ALONE = 3.0, 0.1
 """L2 of a class in a context and of a context alone, where the context is the whole line of betting"""
 COARSER = (0.1, 0.3, 1.0, 1.5, 2.0)
 """times the penalty, from the coarsest context to the whole betting"""
-CLASSES, GROWTH, FEWEST, MOST = 0.2, 0.75, 30, 6000
+CLASSES, GROWTH, FEWEST_CLASSES, MOST_CLASSES = 0.2, 0.75, 30, 6000
 """the finest codebook has `CLASSES` x rows to the power of `GROWTH` classes, within bounds"""
 COARSE = (0.02, 0.14)
 """classes of the coarser codebooks for each of the finest"""
@@ -332,7 +331,7 @@ CELLS = 150_000_000
 HARDNESS = 0.6
 """mean membership of a hand in its nearest class at the start"""
 SAMPLED = 60_000
-ROUNDS = 12
+KMEANS_ROUNDS = 12
 """of k-means, on at most so many hands"""
 RIVER = 3
 
@@ -374,7 +373,7 @@ def codebook_sizes(rows: int) -> tuple[int, ...]:
     >>> codebook_sizes(56_000)
     (15, 102, 728)
     """
-    fine = min(max(round(CLASSES * rows**GROWTH), FEWEST), MOST)
+    fine = min(max(round(CLASSES * rows**GROWTH), FEWEST_CLASSES), MOST_CLASSES)
     return (*(max(round(share * fine), 2 * NEAREST) for share in COARSE), fine)
 
 
@@ -395,13 +394,13 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
     return finish(task, model, passes, len(model.members))._replace(looks_at=tuple(model.column_shares()))
 
 
-def _select_columns(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Floats]:
+def _select_columns(learner: _Learner, seed: int, progress: Progress) -> tuple[_Learner, Singles]:
     """Return the learner with only the columns that tell classes apart, and their metric.
 
     Each trial leaves out what the metric of the one before hardly weighs, half of the columns at most; the smallest
     choice whose loss is not above the lowest by more than `MAX_RISE` is taken.
     """
-    classes = min(max(len(learner.points) // TRIED_ROWS, FEWEST), TRIED_CLASSES)
+    classes = min(max(len(learner.points) // TRIED_ROWS, FEWEST_CLASSES), TRIED_CLASSES)
     first = learner.learn((min(FIRST_CLASSES, classes),), FIRST_PASSES, None, seed).parameters.metric[0]
     best, lowest = (learner, first), np.inf
     for trial in range(TRIALS):
@@ -440,9 +439,9 @@ class _Learner:
 
     columns: tuple[Column, ...]
     contexts: tuple[tuple[Column, ...], ...]
-    centre: Floats
-    scale: Floats
-    points: Floats
+    centre: Singles
+    scale: Singles
+    points: Singles
     keys: NDArray[np.uint64]
     numbers: NDArray[np.int32]
     legal: NDArray[np.uint8]
@@ -483,7 +482,7 @@ class _Learner:
         self,
         sizes: tuple[int, ...],
         passes: int,
-        metric: Floats | None,
+        metric: Singles | None,
         seed: int,
         on_pass: Any = lambda pass_number: None,
     ) -> _Fitted:
@@ -533,7 +532,7 @@ class _Learner:
         )
         return np.concatenate(parts)
 
-    def _start(self, size: int, metric: Floats, generator: np.random.Generator) -> tuple[Floats, Floats]:
+    def _start(self, size: int, metric: Singles, generator: np.random.Generator) -> tuple[Singles, Singles]:
         """Start a codebook: centroids by k-means, and the metric as steep as `HARDNESS` asks."""
         sampled = generator.choice(len(self.points), min(len(self.points), SAMPLED), replace=False)
         scaled = self.points[sampled] * metric
@@ -572,11 +571,11 @@ class _Learner:
         )
 
 
-def _k_means(points: Floats, size: int, generator: np.random.Generator, workers: Workers) -> Floats:
+def _k_means(points: Singles, size: int, generator: np.random.Generator, workers: Workers) -> Singles:
     """Find centroids by Lloyd's algorithm from random points; an empty one starts again at a random point."""
     centroids = points[generator.choice(len(points), size, replace=len(points) < size)].astype(np.float32)
     unit_metric = np.ones((1, points.shape[1]), np.float32)
-    for _ in range(ROUNDS):
+    for _ in range(KMEANS_ROUNDS):
         spread, bounds = spread_centroids(unit_metric, centroids, (size,))
         near = workers.map(
             lambda part, spread=spread, bounds=bounds: find_nearest(points[part], unit_metric, spread, bounds)[0][:, 0],

@@ -26,7 +26,7 @@ from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.runtime.array_types import Array
 
 DECK = 52
-ROUNDS = 8
+DRAW_ROUNDS = 8
 """how often models are trained and cards drawn"""
 CANDIDATES = 8
 """cards among which a hidden hand chooses in each round, those it has included"""
@@ -58,7 +58,7 @@ def draw_hidden(
     rules: Array,
     fit: Callable[[int, Array], Model],
     *,
-    rounds: int = ROUNDS,
+    rounds: int = DRAW_ROUNDS,
     tries: int = CANDIDATES,
     seed: int = 1,
 ) -> list[Array]:

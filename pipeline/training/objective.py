@@ -27,7 +27,7 @@ from pipeline.training.stochastic import Pass, PassResult, RepeatedRows
 
 SAFE = 600.0
 """scores up to this size are computed as products of exponentials: the largest double is exp(709)"""
-SMALL, LARGE = 1e-120, 1e120
+SMALLEST_PRODUCT, LARGEST_PRODUCT = 1e-120, 1e120
 
 
 class Descent(NamedTuple):
@@ -214,9 +214,9 @@ def _gradient(
                 chance[j] = np.exp(chance[j] - top)
                 z += chance[j]
         share = total[row] / z
-        if plain and total[row] == 1.0 and SMALL < z < LARGE:
+        if plain and total[row] == 1.0 and SMALLEST_PRODUCT < z < LARGEST_PRODUCT:
             product *= z
-            if not SMALL < product < LARGE:
+            if not SMALLEST_PRODUCT < product < LARGEST_PRODUCT:
                 loss += np.log(product)
                 product = 1.0
         else:

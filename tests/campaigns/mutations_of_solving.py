@@ -30,8 +30,9 @@ from pipeline.solving.hindsight import small_cards
 from pipeline.solving.holdem import TABLES, BucketSolver, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import fixed_strategy
 from pipeline.solving.lookup import tabulate
-from pipeline.solving.portfolio import Portfolio, load_portfolio, save_portfolio
+from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.strategy import dequantise, quantise
+from tools.portfolio import save_portfolio
 
 BANDS = small_layout(LEDUC)
 GROUPS: Any = SimpleNamespace(layout=BANDS, bands=BANDS, stored=SimpleNamespace(digest="0" * 64))

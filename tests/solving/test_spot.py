@@ -14,10 +14,17 @@ from slow_spots import SlowSpot, Strategy, response_value, value_by_linear_progr
 from pipeline.poker.cards import card_text, cards_text, pair_index, parse_cards
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.ranges_text import parse_range
-from pipeline.solving.spot import MAX_MEMORY, PostflopSpot, SpotSolver, linear_plus
+from pipeline.solving.spot import (
+    MAX_MEMORY,
+    PostflopSpot,
+    SpotSolver,
+    check_lines,
+    linear_plus,
+    lock_numbers,
+    read_lock,
+)
 from pipeline.solving.spot_cards import PAIRS, list_boards
 from pipeline.solving.spot_kernels import AVERAGE
-from pipeline.solving.spot_locks import check_lines, lock_numbers, read_lock
 from pipeline.solving.spot_solution import SpotSolution, describe_solution, load_solution, normalised, run_spot
 from pipeline.solving.spot_tree import DECISION, SHOWDOWN, TreeBuilder, parse_menu
 

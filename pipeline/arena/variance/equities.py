@@ -28,7 +28,7 @@ from pipeline.poker.rules import R_BOARD, R_PLAYERS, R_ROUNDS
 from pipeline.poker.showdown import showdown_value
 from pipeline.poker.starting_hands import preflop_rows
 from pipeline.poker.strength.rows import STRENGTH
-from pipeline.poker.strength.win_counts import ONE
+from pipeline.poker.strength.win_counts import FULL_STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
@@ -428,7 +428,7 @@ def sampled_equities(hands: HandRecords, live: Array, buffers: StreetBuffers) ->
 @cache
 def _preflop_strengths() -> Array:
     """Return (52, 52) the strength of two cards before the flop."""
-    by_class = preflop_rows().view(STRENGTH)["ehs"].reshape(-1) / ONE
+    by_class = preflop_rows().view(STRENGTH)["ehs"].reshape(-1) / FULL_STRENGTH
     strengths = np.zeros((52, 52))
     for first in range(52):
         for second in range(52):

@@ -27,7 +27,7 @@ from pipeline.poker.card_sets import card_bits, run_outs, unseen
 from pipeline.poker.cards import NO_CARD, Ranking, cards_text, hand_value, holding_value, pair_index, ranking
 from pipeline.poker.strength.boards import BOARD_CARDS
 from pipeline.poker.strength.queries import check_deals
-from pipeline.poker.strength.win_counts import ONE, class_points, rank_holdings, win_points
+from pipeline.poker.strength.win_counts import FULL_STRENGTH, class_points, rank_holdings, win_points
 from pipeline.runtime.array_types import Bytes, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
@@ -48,7 +48,7 @@ class Outlook:
     @property
     def ihs(self) -> Floats:
         """Return the immediate strength."""
-        return _share(self.counts.sum(2) @ HALF, self._all)
+        return _share(self.counts.sum(2) @ TIES_HALF, self._all)
 
     @property
     def win(self) -> Floats:
@@ -63,19 +63,19 @@ class Outlook:
     @property
     def equity(self) -> Floats:
         """Return the share of the pot in the end."""
-        return _share(self.counts.sum(1) @ HALF, self._all)
+        return _share(self.counts.sum(1) @ TIES_HALF, self._all)
 
     @property
     def ppot(self) -> Floats:
         """Return the positive potential: the chance to come from behind, ties half."""
-        gained = self.counts[:, 2] @ HALF + self.counts[:, 1, 0] / 2
-        return _share(gained, self.counts.sum(2) @ HALF[::-1])
+        gained = self.counts[:, 2] @ TIES_HALF + self.counts[:, 1, 0] / 2
+        return _share(gained, self.counts.sum(2) @ TIES_HALF[::-1])
 
     @property
     def npot(self) -> Floats:
         """Return the negative potential: the chance to fall behind, ties half."""
-        lost = self.counts[:, 0] @ HALF[::-1] + self.counts[:, 1, 2] / 2
-        return _share(lost, self.counts.sum(2) @ HALF)
+        lost = self.counts[:, 0] @ TIES_HALF[::-1] + self.counts[:, 1, 2] / 2
+        return _share(lost, self.counts.sum(2) @ TIES_HALF)
 
     @property
     def ehs(self) -> Floats:
@@ -87,7 +87,7 @@ class Outlook:
         return np.asarray(self.counts.sum((1, 2)))
 
 
-HALF = np.array([1.0, 0.5, 0.0])
+TIES_HALF = np.array([1.0, 0.5, 0.0])
 
 
 def _share(part: Floats, whole: Floats) -> Floats:
@@ -185,7 +185,7 @@ def _group_rows(
             sums[groups[index]] += class_sums[index]
         for group in range(len(sums)):
             won, met = sums[group]
-            out[row, group] = (2 * ONE * won + met) // (2 * met) if met else 0
+            out[row, group] = (2 * FULL_STRENGTH * won + met) // (2 * met) if met else 0
 
 
 def group_strengths(street: int, hole: Bytes, board: Bytes, groups: Bytes) -> npt.NDArray[np.uint16]:

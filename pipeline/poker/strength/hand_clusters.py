@@ -29,7 +29,7 @@ from pipeline.poker.strength.board_tables import ensure_tables, river_strengths
 from pipeline.poker.strength.boards import HOLDINGS, boards
 from pipeline.poker.strength.equity import group_strengths
 from pipeline.poker.strength.rows import STRENGTH
-from pipeline.poker.strength.win_counts import ONE
+from pipeline.poker.strength.win_counts import FULL_STRENGTH
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.diskcache import cache_root, load_bytes, store_bytes
 from pipeline.runtime.errors import PipelineError
@@ -236,11 +236,11 @@ def _river_points(progress: Progress) -> tuple[npt.NDArray[Any], Counts]:
     """Return the different strengths on the river, and how many deals have each."""
     table = river_strengths(progress).reshape(-1, HOLDINGS[3])
     weights = boards(3).weights
-    deals = np.zeros(ONE + 1, np.int64)
+    deals = np.zeros(FULL_STRENGTH + 1, np.int64)
     for weight in np.unique(weights):
         alike = np.flatnonzero(weights == weight)
         for first in range(0, len(alike), 1_000):
-            deals += weight * np.bincount(table[alike[first : first + 1_000]].ravel(), minlength=ONE + 1)
+            deals += weight * np.bincount(table[alike[first : first + 1_000]].ravel(), minlength=FULL_STRENGTH + 1)
     return np.flatnonzero(deals).astype(np.uint16)[:, None], deals[deals > 0]
 
 
@@ -249,10 +249,10 @@ def fit_clusters(
 ) -> HandClusters:
     """Cluster all holdings of a street in `size` groups, until the cost falls by less than one in ten thousand."""
     points, weights = _river_points(progress) if street == 3 else _points(street, progress)
-    if not 1 <= size <= min(len(points), ONE):
+    if not 1 <= size <= min(len(points), FULL_STRENGTH):
         raise PipelineError(
             f"cannot make {size} clusters of the {STREETS[street]}'s {len(points)} different holdings;"
-            f" ask for 1 to {min(len(points), ONE)}"
+            f" ask for 1 to {min(len(points), FULL_STRENGTH)}"
         )
     rng = np.random.default_rng(seed)
     starts = STARTS if len(points) < SAMPLE else 1
@@ -313,7 +313,7 @@ def _river_step(points: Words, weights: Counts, centroids: Words) -> tuple[float
     """Return what `_step` does, for river strengths: points on a line, ascending."""
     values = points[:, 0].astype(np.int64)
     member = np.searchsorted(_cuts(centroids), 2 * values, "left")
-    cost = float(weights @ np.abs(values - centroids[member, 0])) / ONE
+    cost = float(weights @ np.abs(values - centroids[member, 0])) / FULL_STRENGTH
     passed = np.cumsum(weights)
     last = np.searchsorted(member, np.arange(len(centroids)), "right") - 1
     upper = passed[last]

@@ -33,8 +33,8 @@ from pipeline.runtime.progress import no_progress
 FIFTHS = 5
 VERSION = 1
 NAMES = ("", "fifths-flop.npy", "fifths-turn.npy")
-MANY = 20_000
-"""from so many rows on building the tables is quicker"""
+TABLE_ROWS = 20_000
+"""rows from which on building the tables is quicker than enumeration"""
 
 
 @kernel
@@ -108,7 +108,7 @@ def find_quantiles(street: int, hole: Bytes, board: Bytes) -> Bytes:
     if street == 3:
         return np.ascontiguousarray(strengths_of(3, hole, board)["q"][:, :FIFTHS])
     hole, board = check_deals(street, hole, board)
-    if len(hole) >= MANY and _load_table(table_folder(), street) is None:
+    if len(hole) >= TABLE_ROWS and _load_table(table_folder(), street) is None:
         _make_tables(table_folder())
     table = _load_table(table_folder(), street)
     if table is not None:

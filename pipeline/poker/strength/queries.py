@@ -23,7 +23,7 @@ from pipeline.runtime.kernels import kernel
 from pipeline.runtime.parallel import in_threads
 from pipeline.runtime.progress import Progress, no_progress
 
-MANY = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
+TABLE_ROWS = {1: 20_000, 2: 400_000}  # rows by street from which building the tables is quicker
 _untabled = {1: 0, 2: 0}  # rows by street answered so far without tables
 
 
@@ -119,7 +119,7 @@ def _table_for(street: int, rows: int, progress: Progress) -> Words | None:
     if len(table) == 0:
         # many small questions are as much work as one large one: all of this process are counted
         _untabled[street] += rows
-        if _untabled[street] < MANY[street]:
+        if _untabled[street] < TABLE_ROWS[street]:
             return None
         table = ensure_tables(progress)[street - 1]
     return table

@@ -10,7 +10,7 @@ import numpy as np
 
 from pipeline.poker.card_sets import card_bits, run_outs
 from pipeline.poker.cards import Ranking
-from pipeline.poker.strength.win_counts import ONE, doubled_wins, scaled_strength
+from pipeline.poker.strength.win_counts import FULL_STRENGTH, doubled_wins, scaled_strength
 from pipeline.runtime.array_types import Bytes, Counts, Words
 from pipeline.runtime.kernels import kernel
 
@@ -25,7 +25,7 @@ def summarise(total: int, squares: int, histogram: Counts, lowest: int, highest:
     The histogram, empty outside `lowest` to `highest`, is empty afterwards.
     """
     out[1] = (2 * total + count) // (2 * count)
-    out[2] = (2 * squares + ONE * count) // (2 * ONE * count)
+    out[2] = (2 * squares + FULL_STRENGTH * count) // (2 * FULL_STRENGTH * count)
     eighth = 0
     room = count  # each strength weighs 8, each eighth holds `count`
     inside = 0
@@ -74,7 +74,7 @@ def settled_row(strength: int, out: Words) -> None:
     level = (strength + 128) // 257
     out[0] = strength
     out[1] = strength
-    out[2] = (2 * strength * strength + ONE) // (2 * ONE)
+    out[2] = (2 * strength * strength + FULL_STRENGTH) // (2 * FULL_STRENGTH)
     for i in range(3, COLUMNS):
         out[i] = level << 8 | level
 

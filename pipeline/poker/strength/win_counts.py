@@ -15,7 +15,7 @@ from pipeline.poker.cards import NO_SUITS, Ranking, holding_value, suit_ranks, s
 from pipeline.runtime.array_types import Bytes, Words
 from pipeline.runtime.kernels import kernel
 
-ONE = 65535
+FULL_STRENGTH = 65535
 """a strength of 1 as a 16-bit word"""
 
 
@@ -147,7 +147,7 @@ def scaled_strength(doubled: int, unseen_cards: int) -> int:
     """Return the strength for twice the wins plus ties, with `unseen_cards` that the opponent may hold."""
     opponents = unseen_cards * (unseen_cards - 1) // 2
     # half the divisor is added: rounded to the nearest
-    return (doubled * ONE + opponents) // (2 * opponents)
+    return (doubled * FULL_STRENGTH + opponents) // (2 * opponents)
 
 
 @kernel(leaf=True)
