@@ -351,7 +351,7 @@ def fit_values(pattern: Pattern, values: NDArray[np.int64], streets: Sequence[in
     edges = {}
     for term, value in zip(cut, values.T, strict=True):
         seen = value[value != ABSENT]
-        if len(seen) == 0:  # such as stacks that nobody knows: the templates with it never fire
+        if len(seen) == 0:  # such as unknown stacks: the templates with it never fire
             bounds = np.empty(0)
         elif term.quantile:
             bounds = np.quantile(seen, np.arange(1, term.bins) / term.bins, method="higher")

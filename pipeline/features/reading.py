@@ -81,7 +81,7 @@ class RatedRows:
     rows: NDArray[Any]
     """OBSERVATION"""
     strength: NDArray[Any]
-    """(rows, streets) STRENGTH on the flop and so many streets in all, zeros beyond the row's street"""
+    """(rows, streets) STRENGTH by street from the flop on, zeros beyond the row's street"""
     ochs: NDArray[Any] | None = None
     """(rows, 8) strength on the river against groups of opponents, zeros before it"""
 
@@ -145,7 +145,7 @@ def strengths(rows: NDArray[Any] | RatedRows, needs: Needs) -> Bytes:
     bare = rows.rows if isinstance(rows, RatedRows) else rows
     if len(bare) and bare["hole"][:, 0].max() == NO_CARD:
         raise PipelineError(
-            "these rows include players whose cards nobody knows: take a pattern without cards, such as `betting`"
+            "these rows include players whose cards are unknown: take a pattern without cards, such as `betting`"
         )
     if len(bare) and (bare["hole"][0] == NO_CARD).any():
         raise PipelineError(

@@ -1,10 +1,10 @@
 """Folders and zip files that play, whatever is in them: read within bounds, compared with checksums, copied.
 
-Bundles, stored strategies and portfolios have a `manifest.json` beside their arrays, with the SHA-256 of each file.
-They may come from anybody: a checksum only proves that a file arrived whole, and a zip file that would unpack to many
-times its size is refused before it is unpacked. Files are memory-mapped, so that opening takes milliseconds. A copy has
-the files, a README and scripts; a copy as a zip file is not compressed, so that it opens as fast as a folder. The same
-files under the same name give the same bytes.
+Bundles, stored strategies and portfolios have a `manifest.json` in the folder of their arrays, with the SHA-256 of each
+file. They may come from anybody: a checksum only proves that a file arrived whole, and a zip file that would unpack to
+many times its size is refused before it is unpacked. Files are memory-mapped, so that opening takes milliseconds. A
+copy has the files, a README and scripts; a copy as a zip file is not compressed, so that it opens as fast as a folder.
+The same files under the same name give the same bytes.
 """
 
 from __future__ import annotations

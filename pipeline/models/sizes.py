@@ -7,9 +7,9 @@ The most specific context of a situation that the table has is used. In go OBSER
 `Amounts`.
 
 An amount here is `by`: the chips beyond the highest bet, by which labels are classed; `rules.amount_of` makes
-the total of it. Amounts stay inside the label's class, so that label and amount always agree. Nobody bets a few chips
-short of all-in: `move_to_all_in` gives the share of such amounts to the label all-in, and `Sizes.amounts` leaves them
-out.
+the total of it. Amounts stay inside the label's class, so that label and amount always agree. Players do not bet a few
+chips short of all-in: `move_to_all_in` gives the share of such amounts to the label all-in, and `Sizes.amounts` leaves
+them out.
 
 Bundles store such a table, `training.sizing` makes it, policies, matches and evaluation ask it. Its arrays may come
 from anybody's file, so `load` checks all that kernels rely on.
@@ -223,11 +223,11 @@ def _commit(rows: Array, start: Array, table: Any, mix: Array) -> None:
 
 
 @kernel
-def _draw(starts: Array, by: Array, share: Array, luck: Array, out: Array) -> None:
+def _draw(starts: Array, by: Array, share: Array, draws: Array, out: Array) -> None:
     """Fill in one amount for each row by the inverse of its cumulative shares; -1 where a row has none."""
     for i in range(out.shape[0]):
         out[i] = -1
-        remaining = luck[i]
+        remaining = draws[i]
         for j in range(starts[i], starts[i + 1]):
             out[i] = by[j]
             remaining -= share[j]
@@ -352,10 +352,10 @@ def move_to_all_in(sizes: Sizes, rows: Array, mix: Array) -> Array:
     return played
 
 
-def draw_amounts(amounts: Amounts, luck: Array) -> Array:
-    """Choose one amount for each row by `luck` in [0, 1); -1 where a row has none."""
+def draw_amounts(amounts: Amounts, draws: Array) -> Array:
+    """Choose one amount for each row by uniform `draws` from [0, 1); -1 where a row has none."""
     out = np.empty(len(amounts.starts) - 1, np.int64)
-    _draw(amounts.starts, amounts.by, amounts.share, luck, out)
+    _draw(amounts.starts, amounts.by, amounts.share, draws, out)
     return out
 
 

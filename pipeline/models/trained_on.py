@@ -46,7 +46,7 @@ class TrainedOn:
     data: str = ""
     """the dataset's fingerprint"""
     split: Split | None = None
-    """None where nobody knows"""
+    """None where it is unknown"""
     logs: Digests = field(default_factory=lambda: np.zeros(0, np.uint64), repr=False)
     """of logs on the training side, and of the files that they were in, ascending"""
     is_complete: bool = False
@@ -121,11 +121,11 @@ class Exposure(NamedTuple):
     shared: tuple[str, ...] = ()
     """labels of logs"""
     unknown: tuple[str, ...] = ()
-    """sentences on what nobody knows"""
+    """sentences on what is unknown"""
 
     @property
     def overlap(self) -> int | None:
-        """Return the number of logs that were learned from and are scored on; None where nobody knows."""
+        """Return the number of logs that were learned from and are scored on; None where it is unknown."""
         return None if self.unknown and not self.shared else len(self.shared)
 
 

@@ -10,11 +10,11 @@ thresholds of their column, so that a few bytes of a row meet a few bytes of a t
 nearest cache.
 
 Rows are sorted so that neighbours are alike: by the labels that they may take, by their betting, then by the column
-that most nodes test. Some hundred of them, with the same legal labels, go down every tree together as far as all of
-them go the same way, then sixteen of them, which is often as far as a leaf, and only from there each by itself. Sixteen
-walks go down side by side, since a single one waits for memory at every node; a leaf leads to itself until the last of
-them has arrived. Trees of labels that a group may not take are not walked. A row's leaf values are added tree by tree
-whatever the group, so that its probabilities depend on nothing else.
+that most nodes test. Some hundred of them, with the same legal labels, go down every tree together until their ways
+part, then sixteen of them at a time, often down to a leaf, and only from there each by itself. Sixteen walks go down
+side by side, since a single one waits for memory at every node; a leaf leads to itself until the last of them has
+arrived. Trees of labels that a group may not take are not walked. A row's leaf values are added tree by tree whatever
+the group, so that its probabilities depend on nothing else.
 """
 
 from __future__ import annotations
@@ -264,7 +264,7 @@ def _bounds(bins: NDArray[np.uint16], low: NDArray[np.uint16], high: NDArray[np.
 def _descend_together(
     nodes: NDArray[np.uint64], low: NDArray[np.uint16], high: NDArray[np.uint16], walks: NDArray[np.int64]
 ) -> None:
-    """Walk from the nodes `walks` as far as rows with bins from `low` to `high` go the same way."""
+    """Walk from the nodes `walks` while rows with bins from `low` to `high` go the same way."""
     moved = True
     while moved:
         moves = np.int64(0)

@@ -147,7 +147,7 @@ class _Judged:
     won: HeadToHead
 
     def lower_end(self, responses: int) -> float:
-        """Return the lower end of a one-sided interval that holds for all of so many responses together."""
+        """Return the lower end of a one-sided interval that holds for all of the `responses` together."""
         if not math.isfinite(self.won.ci95):
             return -math.inf
         deviations = NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / responses)  # Bonferroni's correction
@@ -291,7 +291,7 @@ def _surely_best(
     )
     if found.exploitability >= 0:
         return found
-    # nobody need play who would lose
+    # a player who would lose need not play
     return replace(found, exploitability=0.0, ci95=0.0, method="no response that wins was found", response=None)
 
 

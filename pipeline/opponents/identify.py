@@ -7,7 +7,7 @@ it: by Bayes' rule with the same prior for all of them, from the probability of 
     P(actions | agent) = product over hands of  mean over holdings h of  product over decisions of p(action | o, h)
 
 Where a player's cards are known, h is the one holding it had; elsewhere the unknown cards are summed out over all that
-are possible beside the board and the cards seen of others, each equally likely. So what the others did is not taken to
+the board and the cards seen of others leave possible, each equally likely. So what the others did is not taken to
 say anything about the cards that they hold and the player does not. A spectator sees only the cards of a showdown.
 Raises count by their class, not by their amount. Hands in which the player had nothing to decide are not counted.
 
@@ -217,7 +217,7 @@ class _Tally:
 
 
 def _truths(among: Sequence[str | Agent]) -> dict[str, int]:
-    """Return the number of the agent that plays under each name, as far as names say: of one agent that it imitates."""
+    """Return the number of the agent that plays under each name, where a name says so: bundles have their agent's."""
     truths: dict[str, int] = {}
     for number, agent in enumerate(among):
         if not isinstance(agent, str):
@@ -288,7 +288,7 @@ def _likelihoods(
         everybody = list_agents(folder)
         for player in players:
             if player not in everybody:
-                raise PipelineError(f"nobody in these logs is called {player!r}{nearest(player, everybody)}")
+                raise PipelineError(f"no player in these logs is called {player!r}{nearest(player, everybody)}")
         overlap = {name: _overlap(agent, manifest, folder) for name, agent in zip(names, among, strict=True)}
         yield names, overlap, _parts(folder, manifest, rules, agents, set(players), spectator, progress)
 
@@ -370,7 +370,7 @@ def _parts(
 
 
 class _Cards(NamedTuple):
-    """The cards of one hand, as far as its log has them."""
+    """The cards of one hand that its log has."""
 
     holes: list[Array]
     """by position, empty where not known"""

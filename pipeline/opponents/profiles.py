@@ -10,7 +10,7 @@ A hand counts where the player had at least one decision. Rates of hands and rat
     pfr                     hands in which it raised before the flop
     three_bet               raises of those decisions before the flop that face exactly one raise
     fold_to_three_bet       folds of those that face a raise of its own raise
-    c_bet                   bets on the flop by whoever raised last before it, where nobody has bet
+    c_bet                   bets on the flop by the player who raised last before it, before any other bet
     fold_to_c_bet           folds that face such a bet
     aggression_frequency    bets and raises on the flop and later, among all actions but checks
     wtsd                    hands that came to a showdown, of those in which it saw the flop
@@ -58,16 +58,16 @@ STATISTICS = {
 GROUPS = ("position", "opponent", "time")
 """Ways to divide a player's hands."""
 PARTS = 4
-"""Time is divided into so many parts: of the hands against each opponent, in the order of the logs."""
+"""parts of equal size in which time is divided: of the hands against each opponent, in the order of the logs"""
 
 
 class Rate(NamedTuple):
-    """How often something happened, of so many chances."""
+    """How often something happened, of a number of chances."""
 
     happened: float
     chances: int
     design: float = 1.0
-    """the design effect, at least 1: so many chances are worth an independent one, because hands share deals"""
+    """the design effect, at least 1: the number of chances worth an independent one, because hands share deals"""
 
     @property
     def value(self) -> float | None:
@@ -180,7 +180,7 @@ class Events(NamedTuple):
     """of each chance"""
 
     def design(self) -> float:
-        """Return the design effect: the variance of the rate with deals as samples, beside that of independent chances.
+        """Return the design effect: the variance of the rate with deals as samples, over that of independent chances.
 
         It is at least 1: few deals may show little variance by chance.
         """
@@ -206,7 +206,7 @@ class _PlayerHands(NamedTuple):
     groups: dict[str, tuple[Array, list[str]]]
     """of each hand the number of its group, and the groups' names"""
     won: Array
-    """thousandths of a big blind, NaN where nobody knows"""
+    """thousandths of a big blind, NaN where it is unknown"""
     deal: Array
     events: dict[str, Events]
     acts: dict[tuple[int, str], Events]

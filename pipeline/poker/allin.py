@@ -122,7 +122,7 @@ def _values_of(outcome: int, n: int, values: Array) -> None:
 
 @kernel(leaf=True)
 def _add_payoffs(rules: Array, state: Array, times: int, buffers: PayoffBuffers) -> None:
-    """Add the payoffs under `buffers.values` to the mean, so many times over."""
+    """Add the payoffs under `buffers.values` to the mean, `times` times."""
     settle(rules, state, buffers.values, buffers.due)
     for p in range(rules[R_PLAYERS]):
         buffers.mean[p] += times * buffers.due[p]
@@ -258,7 +258,7 @@ def expected_result(state: State, holes: Sequence[str], opened: str) -> tuple[fl
 
 
 def showdown_shares(game: Game, holes: Sequence[str], opened: str, folded: Sequence[bool]) -> list[float]:
-    """Return each player's share of the pot if nobody acted any more, over the boards that begin with `opened` (text).
+    """Return each player's share of the pot without further betting, over the boards that begin with `opened` (text).
 
     Those who have folded get nothing, but their cards cannot come.
 

@@ -1,4 +1,4 @@
-"""The betting tree of a limit game as tables, for solvers and for fast readers of logs.
+"""The betting tree of a limit game as tables, for solvers and stored strategies.
 
 A vector of rules goes in (see `rules`), a `BettingTree` comes out: every situation that betting can reach, with where
 each action leads. Limit betting for two is small enough (hold'em: 16,584 situations, 6,378 of them decisions), no-limit

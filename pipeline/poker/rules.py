@@ -3,13 +3,15 @@
 Ingest, arena, client, dealer and solvers all use these same functions. There are two rule sets, and `R_RULE_SET` names
 the one that a vector is for. `ACPC` is protocol 2.0.0 of the competition: calling is always valid; folding only when
 there is something to call; a raise puts the player all-in or raises by at least the big blind and the largest raise of
-the round; a round ends when all players with chips have called; no raise when nobody with chips is left to answer it.
+the round; a round ends when all players with chips have called; no raise when no other player has chips left to call
+it.
 
 `PHH` is what the replayers of hand history files do (people's games, two to ten players). It differs in five points:
 folding is always valid; the smallest raise is the larger of the minimum bet (`R_RAISE` of the round) and the largest
 raise of the round; an all-in raise below it does not let players raise again who have acted since the last full raise,
-unless several such raises add up to a full one; a player whom nobody can answer is not asked before the flop; and there
-are antes (`R_ANTE`), which are chips of the pot but no bets: `R_STACK` and all amounts of the state leave them out.
+unless several such raises add up to a full one; a player whose raise no opponent could call is not asked before the
+flop; and there are antes (`R_ANTE`), which are chips of the pot but no bets: `R_STACK` and all amounts of the state
+leave them out.
 
 Amounts are totals put in over the whole hand. Every distinct amount spent makes a pot of its own; ties split it. Antes
 are a pot of their own for everybody still in the hand, or, where they are trimmed (`R_TRIMMED`), the first chips spent.
@@ -57,9 +59,9 @@ ACPC, PHH = 0, 1
 """the rule sets"""
 
 # The state vector. WAITING has a bit for each player who must still act in this round; AGGRESSOR is the position that
-# raised last in this hand, -1 when nobody has. Only PHH uses the three after it: LAST_RAISE is the largest raise of the
-# round, SHORT the sum of all-in raises below it since the last full raise, ACTED a bit for each player who has acted
-# since then.
+# raised last in this hand, -1 before the first raise. Only PHH uses the three after it: LAST_RAISE is the largest raise
+# of the round, SHORT the sum of all-in raises below it since the last full raise, ACTED a bit for each player who has
+# acted since then.
 S_ROUND, S_ACTOR, S_FINISHED, S_RAISES, S_WAITING, S_MAX_SPENT, S_MIN_RAISE_TO, S_FOLDED, S_ACTIONS = range(9)
 S_AGGRESSOR, S_LAST_RAISE, S_SHORT, S_ACTED = range(9, 13)
 S_SPENT = 13
@@ -88,7 +90,7 @@ def start(rules: Array, state: Array) -> None:
 
 @kernel(leaf=True)
 def _excuse(rules: Array, state: Array) -> None:
-    """Skip players before the flop whom nobody can answer (PHH rules); end the betting if nobody is to act."""
+    """Skip players before the flop whose raise no opponent could call (PHH); end the betting if all are skipped."""
     n = rules[R_PLAYERS]
     largest, second = 0, 0
     for p in range(n):
@@ -434,7 +436,7 @@ def label_of(rules: Array, state: Array, action: int, size: int) -> int:
 def size_of(rules: Array, state: Array, label: int) -> int:
     """Return the total a raise label stands for: a quarter, half, one or two pots, kept inside its class and the rules.
 
-    Where the stack is too short for that, the middle between the class's start and all-in: nobody bets one chip short.
+    Where the stack is too short for that: the middle between the class's start and all-in, not a chip short of it.
     """
     low, high = _class_range(rules, state, label)
     if rules[R_NOLIMIT] == 0 or label == ALL_IN or high == 0:

@@ -18,7 +18,7 @@ from pipeline.poker.game import State, actions
 from pipeline.poker.rules import CALL, FOLD, S_RAISES
 
 KICKERS = {"Pair of": 3, "Two Pair": 1, "Three of": 2, "Four of": 1}
-"""how many cards beside the named ones belong to the five"""
+"""cards of the five that the name of the hand leaves out"""
 PLURALS = [name.removeprefix("Pair of ") for name in hand_names() if name.startswith("Pair of ")]
 """the ranks as names of hands have them, twos first"""
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from importlib.resources import as_file, files
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -74,7 +75,7 @@ def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
     header = parse_json(data[8 : 8 + size])
     if not isinstance(header, dict):
         raise ValueError("not a safetensors file")
-    arrays = {}
+    arrays, spans = {}, []
     for name, entry in header.items():
         if name == "__metadata__":
             continue
@@ -89,6 +90,12 @@ def read_arrays(data: Any) -> dict[str, NDArray[Any]]:
             raise ValueError(f"the array {name[:40]!r} does not lie within the file")
         view = np.frombuffer(data, kind, count, 8 + size + low).reshape(shape)
         arrays[name] = view if view.flags.aligned else _aligned(view)
+        spans.append((low, high, name))
+    # bytes that two arrays share could make a small file stand for arrays of any number and size
+    filled = sorted(span for span in spans if span[1] > span[0])
+    for (_, end, first), (begin, _, second) in pairwise(filled):
+        if begin < end:
+            raise ValueError(f"the arrays {first[:40]!r} and {second[:40]!r} overlap")
     return arrays
 
 

@@ -331,7 +331,7 @@ def _check_scheduler(where: str) -> None:
         try:
             comm = await asyncio.wait_for(open_comm(where, timeout=CONNECT_SECONDS, **keys), 2 * CONNECT_SECONDS)
         except TimeoutError:
-            raise TimeoutError("whoever listens there does not speak as a scheduler does") from None
+            raise TimeoutError("the program that listens there does not speak as a scheduler does") from None
         comm.abort()
 
     LoopRunner().run_sync(handshake)

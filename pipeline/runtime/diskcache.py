@@ -3,7 +3,7 @@
 Everything in it can be made again, so a file that is missing, of another version, damaged or out of bounds is treated
 the same way: the reader gets None and builds it again. There are two forms:
 
-- *arrays* (tables of hundreds of megabytes, opened memory-mapped): beside `x.npy` lies `x.json` with a version, the
+- *arrays* (tables of hundreds of megabytes, opened memory-mapped): next to `x.npy` is `x.json` with a version, the
   SHA-256, and the file's status (size, inode, times of content and of change) at the last comparison. Any write changes
   the time of change, even one that sets the file's date back; then the checksum and the bounds are compared again.
   Otherwise opening takes milliseconds;
@@ -49,8 +49,8 @@ _OURS = {
     "teacher": r"[0-9a-f]{16}/(flop|turn)\.(npy|json)|exploited-[^/]+\.json",
     "explorer": r"[0-9a-f]{24}\.(npy|json)",
 }
-"""the names that the cache gives to files below each folder; `_BESIDE`: locks, and leftovers of `replacing`"""
-_BESIDE = re.compile(r"lock|\..+\.\d+\.(part|old)")
+"""the names that the cache gives to files below each folder; `_AUXILIARY`: locks, and leftovers of `replacing`"""
+_AUXILIARY = re.compile(r"lock|\..+\.\d+\.(part|old)")
 TAG = "CACHEDIR.TAG"
 """the file that marks a folder as a cache of ours, by the convention of https://bford.info/cachedir (backups leave such
 folders out)"""
@@ -121,7 +121,7 @@ def clear_cache() -> ClearedCache:
 def _is_ours(folder: str, path: Path) -> bool:
     """Return whether a path below a folder of the cache has a name that the cache gives."""
     places = [path.as_posix()]
-    if _BESIDE.fullmatch(path.name):  # as good as any file that may lie there
+    if _AUXILIARY.fullmatch(path.name):  # as good as any file that may lie there
         places += [
             path.with_name(name).as_posix() for name in ("x.kernel", "flop.npy", "x-1-1.clusters", "0" * 24 + ".npy")
         ]
@@ -176,7 +176,7 @@ def load_or_build(folder: Path, load: Callable[[], T | None], build: Callable[[]
 
 
 def store_array(path: Path, array: npt.NDArray[Any], version: int) -> None:
-    """Write an array to `path` (ending in .npy), and its version and checksum beside it."""
+    """Write an array to `path` (ending in .npy), and its version and checksum to the `.json` file of that name."""
     _mark(path)
     with replacing(path) as part, part.open("wb") as file:
         np.save(file, array, allow_pickle=False)
@@ -192,7 +192,7 @@ def open_array(path: Path, version: int, fits: Callable[[npt.NDArray[Any]], bool
         note = parse_json(path.with_suffix(".json").read_bytes())
         if note["version"] != version:
             return None
-        # the status is that of the last comparison: nobody has written since, the checksum would be the same
+        # the status is that of the last comparison: the file was not written since, so its checksum is the same
         checked = note["stamp"] == _stamp(path)
         if not checked and note["sha256"] != sha256(path):
             return None

@@ -1,6 +1,6 @@
 """Atomic replacement of files and folders: a killed run leaves either the old one or the new one.
 
-`replacing` gives a path beside the target; when the block ends well, the file or folder written there takes the
+`replacing` gives a path in the target's folder; when the block ends well, the file or folder written there takes the
 target's place in one step of the file system. A file does so by an ordinary rename. A folder cannot be renamed onto a
 folder that has files in it: the two are exchanged (`renameat2` on Linux, `renamex_np` on macOS) and the old one is
 deleted after. Where the file system cannot exchange, the old folder is moved aside first; a run that was killed between
@@ -41,7 +41,7 @@ def check_name(path: Path) -> None:
 
 @contextmanager
 def replacing(path: Path | str) -> Iterator[Path]:
-    """Yield a path beside `path` for a file or folder, which takes `path`'s place when the block ends well."""
+    """Yield a path in the same folder for a file or folder, which takes `path`'s place when the block ends well."""
     path = Path(path)
     check_name(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -73,7 +73,7 @@ def write_text(path: Path | str, text: str) -> None:
 
 
 def recover(path: Path | str) -> None:
-    """Put back what a killed `replacing` had moved aside, and delete the leftovers of ended processes beside `path`.
+    """Put back what a killed `replacing` had moved aside, and delete the leftovers of ended processes in its folder.
 
     Leftovers carry the number of their process; those of a process that still runs are not touched.
     """
@@ -101,7 +101,7 @@ def discard(path: Path | str) -> None:
 
 
 def _sibling(path: Path, kind: str) -> Path:
-    """Return a hidden name beside `path` that carries the number of this process."""
+    """Return a hidden name in the folder of `path` with the number of this process."""
     return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
 
 

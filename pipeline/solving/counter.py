@@ -79,7 +79,7 @@ from pipeline.solving.strategy import dequantise, quantise
 METHODS = ("best", "rnr", "dbr")
 ITERATIONS = 4_000
 WARM_UP_PART = 4
-"""the first of so many parts of the iterations is left out of the average, which would keep traces of first guesses"""
+"""k, where the first k-th part of the iterations is left out of the average, as it has traces of first guesses"""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ PRIOR_WEIGHT = 2.0
 SHARES = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98)
 """tried where answers cost little, up to the first that risks too much ..."""
 HALVINGS = 4
-"""... and then so many between that one and the one before"""
+"""... and then shares tried by bisection between that one and the one before"""
 FIRST_SHARE, LARGEST_SHARE, MAX_TRIES = 0.25, 0.95, 4
 """where answers are costly: the share that is tried first, the largest one, and how many are tried at most"""
 TARGET_RISK, ENOUGH_RISK = 0.95, 0.85
@@ -118,16 +118,16 @@ TARGET_RISK, ENOUGH_RISK = 0.95, 0.85
 RISK_POWER = 1.5
 """the risk of a counter is taken to grow with its share to this power, until two shares have shown how it grows"""
 LARGEST_STEP = 3.0
-"""the next share is at most so many times a share that was tried, or one part in so many of it"""
+"""the next share is at most this factor above or below a share that was tried"""
 LEAST_POWER = 0.1
-"""the least such power, as far as the share goes down: solving has errors, which are a risk at every share"""
+"""the least such power when the share is lowered: solving has errors, which are a risk at every share"""
 RISK_FLOOR = 0.01
 """a measured risk under this part of what is allowed is noise, and is raised to it"""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """An opponent's strategy as far as it is known, a row per decision (see `layout` and `small`)."""
+    """What is known of an opponent's strategy, a row per decision (see `layout` and `small`)."""
 
     model: Array
     """(rows, 3) probabilities"""
@@ -207,7 +207,7 @@ class Setting(Protocol):
 
     @property
     def evidence(self) -> Evidence:
-        """Return the opponent as far as it is known."""
+        """Return what is known of the opponent."""
 
     @property
     def unit(self) -> str:
@@ -457,7 +457,7 @@ LEAST_PROBABILITY = 0.01
 MEASURED_DEALS = 100_000
 """deals, each played from both seats, on which winnings are measured"""
 RESPONSE_FACTOR, MAX_RESPONSE_DEALS = 4, 16_000_000
-"""the best response that measures a counter's risk is trained on so many times its deals, and on so many at most"""
+"""the best response that measures a counter's risk is trained on this multiple of its deals, within a limit"""
 
 
 class BucketResponse(NamedTuple):
@@ -554,7 +554,7 @@ def count_similar(layout: Layout, rows: Array) -> Array:
 def join_with_equilibrium(
     layout: Layout, model: Array, start: Array, rows: Array, action: Array, held_out: Array
 ) -> Evidence:
-    """Mix a copy of an opponent with the equilibrium, as far as this predicts decisions that it was not trained on.
+    """Mix a copy of an opponent with the equilibrium where the mixture predicts held-out decisions better.
 
     Where the opponent plays nearly as the equilibrium does, the copy's errors are larger than the difference, and an
     answer to the copy alone would exploit these errors. So decisions of the equilibrium are added to those that the
@@ -701,11 +701,11 @@ class BucketSetting:
         return HeadToHead(most, won.ci95 + odds * (lost.ci95 + allowed.ci95))
 
     def exploited(self, strategy: Array, deals: int, progress: Progress = no_progress) -> HeadToHead:
-        """Measure what a best response trained on so many deals wins from a strategy: a lower bound."""
+        """Measure what a best response trained on `deals` deals wins from a strategy: a lower bound."""
         return self.exploit(strategy, deals, progress)[1]
 
     def exploit(self, strategy: Array, deals: int, progress: Progress = no_progress) -> tuple[Singles, HeadToHead]:
-        """Train a best response to a strategy on so many deals; return it and what it wins, a lower bound."""
+        """Train a best response to a strategy on `deals` deals; return it and what it wins, a lower bound."""
         answer = self._best_response(strategy, deals, progress=progress)
         return answer, versus(self.layout, self._test_deals, answer, strategy)
 

@@ -155,7 +155,7 @@ def kmeans_groups(centroids: Array, groups: int) -> Array:
     for _ in range(KMEANS_ROUNDS):
         sizes = np.bincount(member, minlength=count)
         middle = np.stack([np.bincount(member, column, count) for column in points.T], axis=1)
-        # an emptied group is put infinitely far away, so that nobody joins it again and the result stays the same
+        # an emptied group is put infinitely far away, so that no bucket joins it again and the result stays the same
         middle = np.where(sizes[:, None] > 0, middle / np.maximum(sizes, 1)[:, None], np.inf)
         nearest = np.square(points[:, None] - middle).sum(axis=2).argmin(axis=1)
         if (nearest == member).all():
@@ -165,7 +165,7 @@ def kmeans_groups(centroids: Array, groups: int) -> Array:
 
 
 def learning_groups(deals: int, sizes: tuple[int, ...], centroids: tuple[Array, Array]) -> tuple[Array, ...]:
-    """Return for each street (buckets,) the group of each bucket where so many deals are learnt from.
+    """Return for each street (buckets,) the group of each bucket in a run of `deals` deals.
 
     Parameters: `sizes`, the buckets of each street; `centroids` of those on flop and turn.
     """

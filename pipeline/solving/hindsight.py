@@ -37,7 +37,7 @@ from pipeline.solving.groups import SPREADS, HandGroups
 from pipeline.solving.layout import SHOWDOWN, T_ACTOR, T_CHIPS, T_FOLD, T_ROUND, T_SLOT, Layout, LayoutTables
 
 SCALE = 250
-"""a probability is stored as a whole number of so many parts"""
+"""a probability is stored as a whole number from 0 to this"""
 MAX_WEIGHT = 20.0
 """the largest importance weight of a hand: rare betting must not decide alone"""
 
@@ -278,7 +278,7 @@ def _finish(
     side = 1.0 if me == 0 else -1.0
     paid, chips = scratch.paid, float(layout.tree[node, T_CHIPS])
     if layout.tree[node, T_ACTOR] == SHOWDOWN:
-        if not cards_shown:  # nobody can tell who would have won
+        if not cards_shown:  # it is unknown who would have won
             return
         value = 0
         for h in range(count):

@@ -7,9 +7,9 @@ the others' strategies at the nodes passed are added to their averages. Regrets 
 (linear CFR, Brown and Sandholm 2019). Actions with very negative regret are skipped in most traversals, as they
 would be played again only after long.
 
-Beyond two players nothing promises that the average is an equilibrium, nor that it loses nothing against any others:
-it has to prove itself in matches. Left to themselves three players soon fold so much that situations after three calls
-or raises are hardly ever learnt, and whoever always raises would win from the result. So in a share of the hands each
+Beyond two players nothing promises that the average is an equilibrium, nor that it loses nothing against any others: it
+has to prove itself in matches. Left to themselves three players soon fold so much that situations after three calls or
+raises are hardly ever learnt, and a player who always raises would win from the result. So in a share of the hands each
 of the others is *careless*: it plays one mix of fold, call and raise, drawn anew for that hand, whatever its cards.
 
 A traversal is a queue, not a recursion: nodes are visited breadth first, so that several cache misses are under way
@@ -57,9 +57,8 @@ Dealer: TypeAlias = Callable[[Array, Array], None]
 CHUNK = 16_384
 """deals that draw from one random state and have one weight"""
 PRUNE_BELOW = -3000.0
-"""regret in chips, times the weight of the deal, under which an action is skipped ..."""
+"""regret in chips, times the weight of the deal, under which an action is skipped, in `PRUNED_OF_20` deals of 20"""
 PRUNED_OF_20 = 19
-"""... in so many of 20 deals"""
 
 
 class Restriction(NamedTuple):
@@ -430,7 +429,7 @@ class SharedLearning:
     """(rows, 3) a strategy"""
 
     def sharing(self, layout: Layout, chunks: float) -> Sharing:
-        """Give each group and node one row of regrets, for a run whose regrets grow by so many chunks."""
+        """Give each group and node one row of regrets, for a run whose regrets grow by `chunks` chunks."""
         rows = np.empty(layout.rows, np.int32)
         used = 0
         for block in layout.blocks:
@@ -458,14 +457,14 @@ class ClusterWorkers:
 
 
 def regret_depth(chunks: int, workers: int | ClusterWorkers) -> float:
-    """Return by how many chunks regrets grow where both players learn from so many, here or on a cluster."""
+    """Return by how many chunks regrets grow in a run of `chunks` in which both players learn, here or on a cluster."""
     return chunks / LANES if isinstance(workers, ClusterWorkers) else float(chunks)
 
 
 def run_chunks(
     solver: BucketSolver, chunks: int, workers: int | ClusterWorkers, progress: Progress = no_progress
 ) -> None:
-    """Run until `chunks` chunks are done, in so many threads here or on a cluster."""
+    """Run until `chunks` chunks are done, in `workers` threads here or on a cluster."""
     if isinstance(workers, ClusterWorkers):
         run_on_cluster(solver, chunks, workers, progress)
     else:
@@ -556,7 +555,7 @@ def best_response(
     otherwise: tuple[Singles, float] | None = None,
     progress: Progress = no_progress,
 ) -> Singles:
-    """Train the best response to `strategy` on so many deals, for both seats.
+    """Train the best response to `strategy` on `deals` deals, for both seats.
 
     Parameters: `workers`, threads here or a cluster; `learning` says which buckets learn together and what is played
     where nothing was learnt; `otherwise` is another strategy, which the opponent plays in some hands from beginning to

@@ -3,8 +3,7 @@
 In: a limit game and the number of buckets (groups of hands) on each street. Out: `Layout`, whose `tree` has a row per
 betting node (for three players of `betting_tree.merge_states`) and which gives each (street, player, bucket, node) a
 row of three numbers, for fold, call and raise, in one flat table. Rows are bucket-major with nodes in depth-first
-order: a traversal knows its bucket on each street, and the few nodes of one betting round then lie beside each other in
-memory.
+order: a traversal knows its bucket on each street, and the few nodes of one betting round then lie together in memory.
 
 A dealt hand is, to a bucketed strategy, for each player in turn a bucket on each street, and then for each player its
 place at a showdown (the higher wins, equals share). The value of one strategy against others on a deal is summed over

@@ -1,8 +1,8 @@
 """Decisions and rows of a strategy's table: the row that a decision stands for, and an agent's play at every row.
 
 In: rows of OBSERVATION. Out: the row of each in a bucketed strategy (see `layout`) or in that of a small game (see
-`small`). A decision is found by walking the betting tree along its betting codes, and by its cards. Whoever plays a
-strategy looks it up this way, and whoever counts what an opponent did counts it there.
+`small`). A decision is found by walking the betting tree along its betting codes, and by its cards. Agents that play a
+strategy look it up this way, and counts of what an opponent did are kept by the same rows.
 
 The other way round an agent is asked for its play: `tabulate` at every decision of a small game, `project_on_buckets`
 with a few hands of every bucket at every node of the betting, of which it takes the mean, so that agents that see cards
@@ -154,7 +154,7 @@ def betting_paths(layout: Layout) -> tuple[Array, Array, Array]:
 
 
 def _bucket_hands(layout: Layout, tables: Buckets, samples: Sequence[int], seed: int) -> list[tuple[Array, Array]]:
-    """Deal for each street the hole cards and boards of so many hands of every bucket, bucket by bucket."""
+    """Deal for each street the hole cards and boards of `samples` hands of every bucket, bucket by bucket."""
     dealt = np.random.default_rng(seed).random((BUCKET_SAMPLE, 52)).argsort(axis=1)[:, :7].astype(np.uint8)
     hole, board = np.ascontiguousarray(dealt[:, :2]), np.ascontiguousarray(dealt[:, 2:])
     hands = []

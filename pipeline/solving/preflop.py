@@ -32,7 +32,7 @@ CLASSES = 169
 MIN_REACH = 1e-5
 """a situation that comes up more rarely than this when both players keep to the solution counts as never reached"""
 MIN_HAND_REACH = 1e-3
-"""a hand that gets into a situation more rarely than this, as far as its own player decides, is not shown there"""
+"""a hand whose own player brings it into a situation more rarely than this is not shown there"""
 
 
 def preflop_game(game: Game) -> Game:

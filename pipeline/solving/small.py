@@ -97,7 +97,7 @@ class SmallGame:
 
     @property
     def rows(self) -> int:
-        """Count the rows of a strategy, those of nodes where nobody acts included."""
+        """Count the rows of a strategy, those of finished nodes included."""
         return len(self.tree.states) * self.infos
 
     @cached_property
@@ -157,7 +157,7 @@ class SmallGame:
                     raise PipelineError(f"{spot.betting!r} is not a betting sequence of {self.game.name}")
         state = self.tree.states[node]
         if state[S_FINISHED] or state[S_ROUND] != rounds:
-            raise PipelineError(f"after {spot.betting!r} nobody acts in that round of {self.game.name}")
+            raise PipelineError(f"after {spot.betting!r} no player acts in that round of {self.game.name}")
         names = NAMES[len(NAMES) - self.game.ranks :]
         for name in (spot.card, spot.board):
             if name and name not in names:

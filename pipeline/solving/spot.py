@@ -166,7 +166,7 @@ def linear_plus(iteration: int) -> Discounts:
 
 
 def street_depth(solver: SpotSolver, most: int) -> int:
-    """Return the number of streets whose tables have at most so many entries; one at least."""
+    """Return the number of streets whose tables have at most `most` entries; one at least."""
     fitting = [depth for depth in range(1, solver.depth + 1) if solver.entries_of(depth) <= most]
     return max(fitting, default=1)
 
@@ -258,7 +258,7 @@ class SpotSolver:
         _refuse_above(needed, limit)
 
     def _places(self, depth: int) -> tuple[Array, int]:
-        """Return where the entries of each node's segment and player begin, and how many so many streets have."""
+        """Return where the entries of each node's segment and player begin, and how many `depth` streets have."""
         segments, nodes = self.tree.segments, self.tree.nodes
         base = np.zeros((len(segments.street), 2), np.int64)
         size = 0
@@ -399,10 +399,10 @@ class SpotSolver:
         checkpoint: Path | None = None,
         interval: float = 300.0,
     ) -> float:
-        """Iterate until the exploitability is at most `target`, or there were so many iterations; return it.
+        """Iterate until the exploitability is at most `target`, or for `max_iterations`; return it.
 
         Parameters: `report` is called with iteration and exploitability whenever it was measured. `checkpoint` is
-        written after so many seconds, and at the end.
+        written every `interval` seconds, and at the end.
         """
         stored, measured = time.monotonic(), self.exploitability()
         check = self._next_check()
@@ -428,11 +428,11 @@ class SpotSolver:
     # Strategies
 
     def entries_of(self, depth: int) -> int:
-        """Return how many entries the tables of so many streets have."""
+        """Return how many entries the tables of `depth` streets have."""
         return self._places(depth)[1]
 
     def strategy_steps(self, depth: int, steps: int) -> Array:
-        """Return the strategies of so many streets, laid out like the tables, as whole numbers of parts of 1."""
+        """Return the strategies of `depth` streets, laid out like the tables, in whole numbers of 1 / `steps`."""
         out = np.zeros(self.entries_of(depth), np.uint16)
         segments = self.tree.segments
         for batch in range(len(segments.batches) - 1):

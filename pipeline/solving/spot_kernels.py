@@ -511,7 +511,7 @@ def collect_deals(
 
 @kernel(leaf=True)
 def write_steps(tables: SpotTables, boards: BoardArrays, batch: int, board: int, steps: int, out: Array) -> None:
-    """Write the average strategies of a batch on a board as whole numbers of so many parts."""
+    """Write the average strategies of a batch on a board as whole numbers of `steps` parts."""
     nodes = tables.nodes
     begin, end = node_range(tables.segments, batch)
     for node in range(begin, end):

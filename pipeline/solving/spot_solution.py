@@ -8,7 +8,7 @@ to the pot. An equity is the share of the pot if everybody checked from there on
 
 A solution is saved as a folder: `spot.safetensors` has the ranges, the strategies in steps of 1/65535 and the values
 on the first street, `manifest.json` the spot, the menu, the figures and the SHA-256. Strategies of later streets are
-stored as far as they fit in `MAX_STORED` bytes; where they do not, nodes of those streets cannot be asked for after
+stored where they fit in `MAX_STORED` bytes; where they do not, nodes of those streets cannot be asked for after
 loading.
 """
 
@@ -44,8 +44,8 @@ VERSION = 1
 MAX_STORED = 1 << 28
 """bytes of strategies that a saved solution may take beyond those of the first street"""
 STEPS = 65535
-"""a stored probability is a whole number of so many parts"""
-NOBODY = 2
+"""a stored probability is a whole number from 0 to this"""
+NO_HERO = 2
 """a hero who is none of the players: both play their averages"""
 
 
@@ -77,7 +77,7 @@ class SpotNode(NamedTuple):
     equities: tuple[Floats, Floats]
     """shares of the pot if everybody checked from here on"""
     mix: Floats
-    """(holdings of the player to act, actions); no rows where nobody acts"""
+    """(holdings of the player to act, actions); no rows where a card comes next or the hand is over"""
 
     def average(self, player: int, what: Array) -> float:
         """Return the mean of a player's values or equities over pairs of hands as likely as they are here."""
@@ -144,7 +144,7 @@ class SpotSolution:
     worst_case: tuple[float | None, float | None] = (None, None)
     """where the other player is locked: what the strategy is worth when that player answers it best, freely"""
     free_value: tuple[float, float] | None = None
-    """with locks: the shares of the pot when nobody is locked"""
+    """with locks: the shares of the pot when no player is locked"""
     solver: SpotSolver = field(repr=False, kw_only=True)
     root_values: tuple[Array, Array] = field(repr=False, kw_only=True)
     """by player, (nodes of the first street, holdings) values in pots times the other's reach"""
@@ -299,7 +299,7 @@ class _NodeReader:
 
     def _played(self, path: _Path) -> _Path:
         """Write both players' reach behind all decisions of a batch."""
-        rule = PassRule(NOBODY, AVERAGE, 1.0, 1.0, 1.0)
+        rule = PassRule(NO_HERO, AVERAGE, 1.0, 1.0, 1.0)
         forward(self.solver.tables, self.solver.boards[path.street], path.batch, path.board, rule, path.buffers)
         return path
 

@@ -31,7 +31,7 @@ PLAYERS = ("oop", "ip")
 ALL_IN = math.inf
 MAX_NODES = 100_000
 BATCH_NODES = 96
-"""a batch of segments takes no more segments once it has so many nodes: its vectors should fit a cache"""
+"""nodes from which on a batch takes no more segments: its vectors should fit a cache"""
 _FORMS = (
     "write shares of the pot like 0.33,0.75,1.5 or a for all-in, after oop:, ip:, flop:, turn: or river: if need be"
 )

@@ -1,8 +1,8 @@
 """Stored strategies: quantised probabilities, the centroids of their buckets, a manifest with a checksum; their copies.
 
 In: a strategy (a row of fold, call and raise per decision, see `layout`), the centroids of its flop and turn
-clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest beside
-it, with the file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1
+clusters, and facts about its making. Out: one xz file with a safetensors image inside and a JSON manifest in
+its folder, with the file's SHA-256, that is compared before anything is read. A probability becomes one of `LEVELS` + 1
 steps; those under `DROPPED_BELOW` are set to 0 first (they are mostly left from early iterations), which also
 makes most rows pure.
 
@@ -312,7 +312,7 @@ def check_strategy(folder: Path) -> None:
 
 
 def ship_strategy(folder: Path, target: Path, scripts: Mapping[str, str]) -> Shipped:
-    """Copy a stored strategy to a folder, or to a zip file by its name; `scripts` are put beside it and can be run."""
+    """Copy a stored strategy to a folder, or to a zip file by its name; `scripts` are added, to be run."""
     check_strategy(folder)
     if target.exists() and target.resolve() == folder.resolve():
         raise PipelineError(f"{folder} cannot be shipped onto itself: name another place with --out")

@@ -88,7 +88,7 @@ def solve_holdem(
     progress: Progress = no_progress,
     report: Callable[[RunReport], None] = lambda _: None,
 ) -> RunReport:
-    """Solve with so many flop, turn and river buckets (`SIZES` unless named) and store the strategy.
+    """Solve over `sizes` flop, turn and river buckets (`SIZES` unless named) and store the strategy.
 
     With a `cluster` its workers learn, in rounds (see `holdem`), instead of threads here; for two players only.
     """
@@ -158,7 +158,7 @@ def _clusters_and_buckets(sizes: tuple[int, int, int], seed: int) -> tuple[HandC
 
 
 def _steps(folder: Path, chunks: int, rows: int) -> Any:
-    """Read the strategy that a run stored after so many chunks of deals."""
+    """Read the strategy that a run stored after `chunks` chunks of deals."""
     path = folder / f"steps-{chunks}.npy"
     try:
         steps = expect({"steps": read_npy(path)}, "steps", np.uint8, (rows, 2), 0, LEVELS)

@@ -35,7 +35,7 @@ CLASSES_ROWS = 15_000
 SLOPE_ROWS = 1_000
 """rows of inner deals from which on the exponents are made to depend on the line of betting"""
 FEW_ROWS, MANY_ROWS = 4_000, 200_000
-"""rows up to which one group in four judges the parts, and from which one in twenty is enough, instead of one in ten"""
+"""rows up to which the parts are scored on one group in four, and from which on one in twenty, instead of one in ten"""
 
 
 def parts_for(task: Task) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ def train(task: Task, corpora: Corpora, context: Context) -> Trained:
 
 
 def _judge_every(task: Task) -> int:
-    """Return k, where one deal in k judges the parts: a smaller k where rows are few and all are learned from later."""
+    """Return k, where the parts are scored on one deal in k: fewer where all rows are learned from in the end."""
     rows = len(task.examples)
     return FEWER_INNER if rows >= MANY_ROWS else 4 if rows < FEW_ROWS and task.labels == LIMIT else INNER_EVERY
 

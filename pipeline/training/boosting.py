@@ -51,7 +51,8 @@ SETTINGS = {
 LIMIT_SETTINGS = {"learning_rate": 0.08, "feature_fraction": 0.3}
 MANY_ROWS, MANY_ROUNDS = 100_000, 200
 MANY_SETTINGS = {"learning_rate": 0.2, "num_leaves": 127, "feature_fraction": 0.3}
-"""in limit games for two, there also from so many rows on, where one forest of at most so many rounds is grown"""
+"""settings in limit games for two; from `MANY_ROWS` rows on a single forest of at most `MANY_ROUNDS` rounds is grown
+there, by `MANY_SETTINGS`"""
 
 
 class ColumnSet(NamedTuple):

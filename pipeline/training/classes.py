@@ -332,7 +332,7 @@ HARDNESS = 0.6
 """mean membership of a hand in its nearest class at the start"""
 SAMPLED = 60_000
 KMEANS_ROUNDS = 12
-"""of k-means, on at most so many hands"""
+"""hands that k-means works on at most, and its rounds"""
 RIVER = 3
 
 
@@ -368,7 +368,7 @@ def is_possible(task: Task) -> bool:
 
 
 def codebook_sizes(rows: int) -> tuple[int, ...]:
-    """Return how many classes each codebook gets for so many rows, from coarse to fine.
+    """Return how many classes each codebook gets for a number of rows, from coarse to fine.
 
     >>> codebook_sizes(56_000)
     (15, 102, 728)

@@ -41,16 +41,17 @@ class TrainConfig:
     tolerance: float = 1e-6
     """stop when the objective has fallen by less than this part of itself in ten iterations"""
     patience: int | None = None
-    """stop when log-loss on inner rows has not improved for so many iterations, and learn from all rows for as many as
-    were best (see `inner`); 0: never, then no row is left out; None: 5 on decision rows, 0 on text rows"""
+    """iterations without a better log-loss on the inner rows after which to stop; the model is then trained on all rows
+    for the best number of iterations (see `inner`); 0: never stop so, and leave no row out; None: 5 on decision rows, 0
+    on text rows"""
     min_weight: float = 0.02
     """features whose weights are all smaller are left out of the model; 0: keep all"""
     seed: int = 0
     workers: int = 2
     """threads: they change no result"""
     part_rows: int = 1 << 20
-    """rows from which max-ent is trained in parts, of about so many each: what a worker of a cluster has in memory at a
-    time; sums over features are those of a fixed tree of parts, whoever computes them"""
+    """rows from which max-ent is trained in parts, and about the rows of a part: what a worker of a cluster has in
+    memory at a time; sums over features follow a fixed tree of parts, so that they do not depend on the workers"""
     checkpoint_seconds: float = 30.0
     """how often the state of an optimiser is written to disk, for a run that may be killed"""
 

@@ -30,7 +30,7 @@ MOST_TEMPLATES = 65_535
 """as many as the numbers in `RowChunk.change` can tell apart"""
 PLAN_ROWS = 100_000
 SHARE_FEATURES = 100_000
-"""features of a share: sums over features are added share by share, whoever computes them"""
+"""features of a share: sums over features are added share by share, so that they do not depend on threads"""
 CHUNKS = 4
 """chunks of a corpus, each the work of one thread: their number is fixed, so that sums do not depend on threads"""
 

@@ -26,9 +26,9 @@ LEAST_STEP = 1e-6
 MAX_EXPONENT = 4.0
 """exponents are at most this, and never negative: a part may be left out, not believed to be wrong"""
 RIDGE = 1.0
-"""how strongly exponents are held at one share each: as much as so many rows say"""
+"""L2 penalty that pulls the exponents towards equal shares"""
 SLOPE_RIDGE = 10.0
-"""the same of slopes, which are held at 0"""
+"""the same of slopes, which are pulled towards 0"""
 
 
 def used_exponents(chances: Sequence[NDArray[np.float64]], judges: Examples) -> NDArray[np.float64]:

@@ -1,6 +1,6 @@
 """A bundle that grows street by street and survives any interruption.
 
-Each finished street is written at once to an unfinished bundle beside the final path (`.NAME.training`), together with
+Each finished street is written at once to an unfinished bundle in the folder of the final path (`.NAME.training`), with
 a hash of everything that decides the result. A later run with the same hash takes the finished streets from there. When
 all streets are there, the whole bundle is written to the final path in one step and the unfinished one is deleted.
 """

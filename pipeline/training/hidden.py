@@ -104,7 +104,7 @@ def _likelihood(rules: Array, streets: Sequence[HandRows], models: Sequence[Mode
 
 
 def _deal_hole_cards(boards: Array, generator: np.random.Generator) -> Array:
-    """Deal two cards beside each board, any two that it leaves equally likely."""
+    """Deal two cards that are not on the board to each row, all pairs equally likely."""
     holes = np.empty((len(boards), 2), np.uint8)
     pending = np.arange(len(boards))
     while len(pending):

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from pipeline.runtime.numeric import hash_rows
 
 INNER_EVERY = 10
-"""one group in so many is inner"""
+"""k, where one group in k is inner"""
 RETRAINED_ROWS, FEWER_INNER = 100_000, 20
 """rows up to which a model is trained once more on all of them, with what the inner ones chose; of more rows, one group
 in `FEWER_INNER` is inner, and the model that was trained without these is kept"""
@@ -85,12 +85,12 @@ def split_inner(counts: Sequence[InnerCounts], one_in: int) -> InnerSplit | None
 
 
 def choose_inner(group: NDArray[Any], one_in: int = INNER_EVERY) -> NDArray[np.bool_]:
-    """Return which rows are inner: one group in so many; none where none can be spared."""
+    """Return which rows are inner: one group in `one_in`; no row where there are too few groups."""
     numbers = hash_groups(group)
     split = split_inner([count_inner(numbers, (one_in,))], one_in)
     return np.zeros(len(group), bool) if split is None else split.chosen(numbers)
 
 
 def inner_every(rows: int) -> int:
-    """Return k, where one group in k of so many training rows chooses when max-ent stops."""
+    """Return k, where one group in k chooses when max-ent stops, for a number of training rows."""
     return INNER_EVERY if rows <= RETRAINED_ROWS else FEWER_INNER

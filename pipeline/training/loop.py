@@ -1,16 +1,16 @@
-"""Driving an optimiser to its end: progress, stopping, judges, checkpoints, Ctrl-C.
+"""Runs of an optimiser: progress, early stopping, checkpoints, Ctrl-C.
 
-In: a `Problem`, the name of an optimiser, a `TrainConfig` and optionally judges: rows that the problem has not got, on
-which each iteration is scored. They are never the validation rows: whoever chooses an iteration on the rows that it is
-reported on flatters it (`training.inner` has the rows to choose on). Out: a `Fit`, the weights and how they were
-reached. A run stops when the objective has fallen by less than a millionth part in ten iterations, when it has done all
-its iterations, or when the judges' log-loss has not improved for a while (then its best weights are kept). Ctrl-C ends
-it with the best weights so far. With a checkpoint file the optimiser's state is written to it now
-and then, and at Ctrl-C; a run that finds one of the same problem goes on from there and ends as if it had never been
-interrupted. The caller deletes the file once the result is saved.
+In: a `Problem`, the name of an optimiser, a `TrainConfig` and optionally `judges`: rows outside of the problem on which
+each iteration is scored for early stopping. They are never the validation rows, since a score on rows that chose the
+iteration is biased (`training.inner` has the rows to choose on). Out: a `Fit`, the weights and the scores on the way. A
+run stops when the objective has fallen by less than a millionth part in ten iterations, after its last iteration, or
+when the log-loss on `judges` has not improved for a while (then its best weights are kept). Ctrl-C ends it with the
+best weights so far. With a checkpoint file the optimiser's state is written to it now and then, and at Ctrl-C; a run
+that finds one of the same problem goes on from there and ends as if it had never been interrupted. The caller deletes
+the file once the result is saved.
 
 Python raises `KeyboardInterrupt` between any two steps of the interpreter: in the middle of an iteration, when the
-optimiser's arrays belong to no iterate, or inside the compiler, which turns it into a `SystemError` nobody can read.
+optimiser's arrays belong to no iterate, or inside the compiler, which turns it into an unreadable `SystemError`.
 While an `Interrupts` is entered, Ctrl-C inside `hold()` is therefore only noted; the caller looks at `requested` after
 the block. A second Ctrl-C does not wait. Outside of `hold()` it ends the work at once, as ever.
 """
@@ -96,7 +96,7 @@ class Context:
 
     @property
     def inner(self) -> Context:
-        """Return the context of a training whose iteration is chosen for another one: its checkpoint lies beside."""
+        """Return the context of a training that only chooses an iteration for another: it has its own checkpoint."""
         return replace(self, checkpoint=None if self.checkpoint is None else inner_checkpoint(self.checkpoint))
 
 
@@ -106,7 +106,7 @@ def inner_checkpoint(path: Path) -> Path:
 
 
 def discard_checkpoint(path: Path) -> None:
-    """Delete a checkpoint and the one beside it."""
+    """Delete a checkpoint and that of the training which chose its iteration."""
     for file in (path, inner_checkpoint(path)):
         file.unlink(missing_ok=True)
 
@@ -228,7 +228,7 @@ def minimise(
 
 
 def _selection_score(step: Step) -> float:
-    """Return the score that picks the best iteration: the judges' log-loss, or the objective if there are none."""
+    """Return the score that picks the best iteration: the log-loss on `judges`, or the objective without any."""
     return step.objective if step.log_loss is None else step.log_loss
 
 

@@ -84,7 +84,7 @@ def l_bfgs(problem: Problem, state: State, seed: int = 0) -> Iterator[Iterate]:
 class _History:
     """The last moves and the changes of the gradient over them, in arrays used again and again.
 
-    Without L1 the first guess of the inverse Hessian is its diagonal, as far as counts of features tell it: with
+    Without L1 the first guess of the inverse Hessian is its diagonal, estimated from the counts of features: with
     features seen from once to in every row this takes a third of the iterations.
     """
 
@@ -134,7 +134,7 @@ class _History:
 
 @kernel(fastmath=True)
 def _dot(first: Weights, second: Weights) -> float:
-    """Return the inner product; numpy's own would start BLAS threads that spin beside ours."""
+    """Return the inner product; numpy's own would start BLAS threads that compete with ours."""
     a, b = first.reshape(-1), second.reshape(-1)
     value = 0.0
     for i in range(len(a)):

@@ -149,7 +149,7 @@ def remarks_on(result: Result, request: Request) -> tuple[str, ...]:
 
 
 def add_comparisons(results: Sequence[Result]) -> list[Result]:
-    """Add a remark to each result of a street that an algorithm trained beside it clearly beat."""
+    """Add a remark to each result of a street that another algorithm of the request clearly beat."""
     log_losses = {
         result.algorithm: result.trained.log_loss for result in results if result.trained.log_loss is not None
     }

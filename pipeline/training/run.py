@@ -338,7 +338,7 @@ def _leave_out(request: Request, agents: Sequence[str]) -> tuple[str, ...]:
             raise PipelineError(f"--without {name}: there are no decisions of {name!r}{nearest(name, agents)}")
     chosen = tuple(name for name in agents if name not in request.without)
     if not chosen:
-        raise PipelineError(f"--without {' --without '.join(request.without)} leaves nobody to imitate")
+        raise PipelineError(f"--without {' --without '.join(request.without)} leaves no agent to imitate")
     return chosen
 
 

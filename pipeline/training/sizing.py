@@ -108,7 +108,7 @@ def fit_history_sizes(game: Game, rows: Array, labels: Array, by: Array) -> Size
 
 
 def _fit_table(rows: Array, labels: Array, by: Array, start: Array, units: tuple[int, ...]) -> Sizes | None:
-    """Fit the table of raises by so many chips, trying each of `units`."""
+    """Fit the table of raises `by` a number of chips, trying each of `units`."""
     after = (rows["pot"] + rows["to_call"]).astype(np.float64)
     score = np.abs(fixed_amounts(rows, labels) - by) / after
     levels = []

@@ -48,7 +48,7 @@ class MaxEntClassifier(_base.ClassifierMixin, _base.BaseEstimator):  # type: ign
         Combinations of columns that are features together, such as `[(0,), (1,), (0, 1)]`; each column alone by
         default.
     max_iter : int, optional
-        At most so many iterations; as many as the optimiser usually needs by default.
+        Iterations at most; by default as many as the optimiser usually needs.
     tol : float
         Stop when the objective has fallen by less than this part of itself in ten iterations.
     random_state : int

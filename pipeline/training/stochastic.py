@@ -76,7 +76,7 @@ class Pass(NamedTuple):
 
 
 def first_rate(fired: int, rows: int) -> float:
-    """Return the first step if `rows` rows fire so many features."""
+    """Return the first step for `rows` rows that fire `fired` features in all."""
     return RATE / max(1.0, fired / rows / USUAL_FEATURES)
 
 

@@ -3,7 +3,7 @@
 A `Task` is a plain description and never changes. `Corpora` holds what is made from it on the way to the weights: the
 features of all rows as numbers (`Encoded`), and the sorted and merged corpus (`Prepared`), each made once however many
 algorithms share it. Numbering comes first for all algorithms, so that the rows themselves, which are much larger, can
-be let go (`Task.sampled`) before the corpus is built, where no algorithm needs them any more.
+be freed (`Task.sampled`) before the corpus is built, where no algorithm needs them any more.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Task:
     priors: tuple[Prior, ...] = ()
     """other players' strategies, which the model starts from"""
     judges: Examples | None = None
-    """rows besides those of `examples` that choose the iteration of max-ent without priors; None: some of these do"""
+    """rows that choose the iteration of max-ent without priors; None: some of `examples` are held out for that"""
 
     @property
     def is_learnable(self) -> bool:

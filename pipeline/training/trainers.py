@@ -49,7 +49,7 @@ class Algorithm(NamedTuple):
     previous: bool | None = None
     """the corpus it works on: with the player's previous action or without; None: on none"""
     rows: bool = True
-    """whether it needs the rows besides"""
+    """whether it needs the rows as well"""
     package: str | None = None
     """the optional package that it needs"""
     lengths: tuple[str, ...] = ()

@@ -127,11 +127,13 @@ def harm_bytes(data: bytes, luck: random.Random) -> bytes:
 
 
 def harm_file(data: bytes, luck: random.Random) -> bytes:
-    """A safetensors file with one array harmed, missing or under another's name, or with harmed bytes."""
+    """A safetensors file with one array harmed, missing or under another's name, or with harmed or shared bytes."""
     arrays = dict(read_arrays(data))
-    name, kind = luck.choice(sorted(arrays)), luck.randrange(8)
+    name, kind = luck.choice(sorted(arrays)), luck.randrange(9)
     if kind == 0:
         return harm_bytes(data, luck)
+    if kind == 8:
+        return share_bytes(data, luck)
     if kind == 1:
         del arrays[name]
     elif kind == 2:
@@ -139,6 +141,23 @@ def harm_file(data: bytes, luck: random.Random) -> bytes:
     else:
         arrays[name] = harm_array(arrays[name], luck)
     return save({name: np.ascontiguousarray(array) for name, array in arrays.items()})
+
+
+def share_bytes(data: bytes, luck: random.Random) -> bytes:
+    """A safetensors file in which an array begins inside the bytes of another one, or is another one."""
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    first, second = (header[name] for name in luck.choices(sorted(set(header) - {"__metadata__"}), k=2))
+    low, high = second["data_offsets"]
+    begin = luck.randrange(
+        *sorted((first["data_offsets"][0], max(first["data_offsets"][0] + 1, first["data_offsets"][1])))
+    )
+    if luck.random() < 0.5:
+        second |= first
+    else:
+        second["data_offsets"] = [begin, begin + high - low]
+    written = json.dumps(header).encode()
+    return len(written).to_bytes(8, "little") + written + data[8 + size :]
 
 
 def harm_bundle(files: dict[str, bytes], luck: random.Random) -> tuple[dict[str, bytes], bool]:

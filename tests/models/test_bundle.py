@@ -213,6 +213,19 @@ def test_bytes_that_are_no_safetensors_raise_value_errors(data):
         read_arrays(data)
 
 
+@pytest.mark.parametrize("begin", [0, 8, 24])
+def test_arrays_that_share_bytes_are_refused(begin: int, tmp_path: Path) -> None:
+    write_arrays(tmp_path / "x", {"first": np.arange(4.0), "none": np.zeros(0), "second": np.arange(4.0)})
+    data = (tmp_path / "x").read_bytes()
+    assert set(read_arrays(data)) == {"first", "none", "second"}
+    size = int.from_bytes(data[:8], "little")
+    header = json.loads(data[8 : 8 + size])
+    header["second"]["data_offsets"] = [begin, begin + 32]
+    written = json.dumps(header).encode()
+    with pytest.raises(ValueError, match=r"the arrays '(first|second)' and '(first|second)' overlap"):
+        read_arrays(len(written).to_bytes(8, "little") + written + data[8 + size :])
+
+
 def test_the_readme_of_a_shipped_bot_says_the_hands_to_tell_that_are_stored() -> None:
     opened = load_bundle(Path(__file__).parents[1] / "fixtures" / "bundles" / "loglinear.zip")
     assert "perfect detector" not in readme(opened, "bot")

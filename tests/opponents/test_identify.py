@@ -150,7 +150,7 @@ def test_a_dataset_does_as_well_as_its_logs(tmp_path: Path) -> None:
     [
         (["--among", "@call"], "at least two agents"),
         (["--among", "@call", "--among", "@call"], "named twice"),
-        (["--among", "@call", "--among", "@raise", "--agent", "other2"], "nobody in these logs is called 'other2'"),
+        (["--among", "@call", "--among", "@raise", "--agent", "other2"], "no player in these logs is called 'other2'"),
         (
             ["--among", "@call", "--among", TEACHER],
             "was trained for holdem.limit.2p.reverse_blinds and cannot play kuhn",

@@ -57,6 +57,21 @@ def test_more_clusters_lie_closer_until_every_hand_has_its_own():
     assert costs[-1] == 0
 
 
+def test_centroids_that_make_the_search_try_all_of_them_are_refused():
+    random = np.random.default_rng(1)
+    rows = np.zeros(2_000, STRENGTH)
+    rows["q"] = np.sort(random.integers(0, 256, (len(rows), 8)).astype(np.uint8), axis=1)
+    equal = np.full((1_000, 8), 100, np.uint8)
+    of_one_sum = random.permuted(np.tile(np.arange(0, 240, 30, dtype=np.uint8), (1_000, 1)), axis=1)
+    for centroids in (equal, of_one_sum):
+        with pytest.raises(PipelineError, match="the 1,000 clusters of turn hands lie too close together"):
+            assign_clusters(HandClusters(2, centroids, 0, 0.0), rows)
+        assert (assign_clusters(HandClusters(2, centroids[:100], 0, 0.0), rows) < 100).all()
+    spread = rows["q"][:1_000][np.argsort(rows["q"][:1_000].sum(axis=1), kind="stable")]
+    found = assign_clusters(HandClusters(2, spread, 0, 0.0), rows[:1_000])
+    assert (spread[found] == rows["q"][:1_000]).all()
+
+
 def test_asking_for_more_clusters_than_holdings_is_refused():
     with pytest.raises(PipelineError, match="170 clusters of the preflop's 169"):
         fit_clusters(0, 170)

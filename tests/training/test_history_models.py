@@ -164,7 +164,7 @@ def test_strength_of_cards_that_nobody_knows_is_refused_not_made_up(rows: Path) 
     found = load_decisions(rows, streets=["flop"])
     assert (found.rows["start"][~found.known] == 169).all()
     assert (found.rows["hole"][~found.known] == 255).all()
-    with pytest.raises(PipelineError, match="whose cards nobody knows"):
+    with pytest.raises(PipelineError, match="whose cards are unknown"):
         strengths(found.rows, Needs.of([Column("ehs")]))
 
 

@@ -46,6 +46,10 @@ SAMPLE = 100_000
 STARTS = 10
 """descents of which the best is taken, where there are fewer than SAMPLE points"""
 PIECE = 1 << 17
+MOST_TRIED = 150
+"""clusters that may be tried for a hand on average: of 1,000 by k-means 29 are"""
+SPREAD_SAMPLE = 1_000
+"""hands by which that average is estimated"""
 
 
 class HandClusters(NamedTuple):
@@ -163,6 +167,7 @@ def assign_clusters(clusters: HandClusters, rows: npt.NDArray[Any]) -> Words:
     if clusters.street == 3:
         return np.searchsorted(_cuts(clusters.centroids), 2 * rows["ehs"].astype(np.int64), "left").astype(np.uint16)
     points = np.ascontiguousarray(rows["q"])
+    _check_spread(clusters, points)
     sums = clusters.centroids.sum(1, dtype=np.int64)
     out = np.empty(len(points), np.uint16)
 
@@ -171,6 +176,24 @@ def assign_clusters(clusters: HandClusters, rows: npt.NDArray[Any]) -> Words:
 
     in_threads(work, len(points), PIECE, no_progress)
     return out
+
+
+def _check_spread(clusters: HandClusters, points: Bytes) -> None:
+    """Refuse centroids among which the search outwards from a point's own sum would hardly end before the last one."""
+    # centroids may come from anybody's file: with equal sums all of them would be tried for each of 20 million holdings
+    if len(clusters.centroids) <= MOST_TRIED:
+        return
+    centroids = clusters.centroids.astype(np.int16)
+    sums, tried = centroids.sum(1), 0
+    sample = points[:: max(1, len(points) // SPREAD_SAMPLE)].astype(np.int16)
+    for point in sample:
+        nearest = np.abs(centroids - point).sum(1).min()
+        tried += int(np.count_nonzero(np.abs(sums - point.sum()) <= nearest))
+    if tried > MOST_TRIED * len(sample):
+        raise PipelineError(
+            f"the {len(centroids):,} clusters of {STREETS[clusters.street]} hands lie too close together: to find"
+            f" a hand's takes {tried / len(sample):,.0f} comparisons on average, {MOST_TRIED} at most: cluster again"
+        )
 
 
 # Fitting

@@ -2,7 +2,7 @@
 
 The means that `rows` computes say how much a hand is worth; these say what it may become. A draw that one river card in
 nine completes moves a mean a little, and a quantile from one end to the other: agents that group hands by quantiles, as
-many solvers do, tell such hands apart, and so must whoever imitates them.
+many solvers do, tell such hands apart, and so must a copy of such an agent.
 
 Of n strengths in ascending order the quantile at level x is number int(x (n - 1) + 1/2), from 0; 255 stands for 1. As
 for the means there are tables of all flop and turn entries (100 MB in the user's cache folder, made when a pattern

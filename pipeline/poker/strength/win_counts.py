@@ -1,7 +1,7 @@
 """Counts of the opponents' hands that a holding beats on a board, for one holding or for all of them at once.
 
-One holding: the opponent's hands fall in 91 pairs of ranks, each with so many combinations; only where the board has
-three of a suit do flushes need their suits told apart. All holdings: value every pair of the cards left, sort, and
+One holding: the opponent's hands fall in 91 pairs of ranks, each with a number of combinations; only where the board
+has three of a suit do flushes need their suits told apart. All holdings: value every pair of the cards left, sort, and
 count the pairs below each by its place in the order, less the pairs that hold one of its own cards.
 """
 
@@ -56,7 +56,7 @@ def doubled_wins(hole: Bytes, board: Bytes, count: int, tables: Ranking) -> int:
             else:
                 neither = first_other * second_other
                 both = first_suited * second_suited
-            # five of a suit on the board: whoever holds none of it plays the board
+            # five of a suit on the board: an opponent with none of that suit plays the board
             if suited == 5:
                 doubled += neither * win_points(mine, int(tables.flushes[board_suited]))
             else:
