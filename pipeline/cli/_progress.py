@@ -21,6 +21,8 @@ from pipeline.runtime.progress import Progress
 
 WORKING, COMPILING = 0, 1
 """channels of the status line; compiling hides the work, which waits for it"""
+FORECAST_SHARE = 0.03
+"""the share of a piece of work that must be done before the time left is forecast"""
 
 
 class StatusLine:
@@ -143,14 +145,14 @@ class ProgressText:
 
 
 def share_text(label: str, count: int, total: int, seconds: float, unit: str = "") -> str:
-    """Return `label  42%  1.2 M hands/s  0:12 left` after so many seconds of work.
+    """Return `label  42%  1.2 M hands/s  0:12 left` after some seconds of work; no time left below `FORECAST_SHARE`.
 
-    >>> share_text("flop", 42, 100, 8.4)
-    'flop   42%  0:11 left'
+    >>> share_text("flop", 42, 100, 8.4), share_text("flop", 2, 100, 8.4)
+    ('flop   42%  0:11 left', 'flop    2%')
     """
     share = count / total if total else 0.0
     left = int(seconds * (1 - share) / share) if share > 0 else 0
-    time_left = f"{left // 60}:{left % 60:02d} left" if share > 0 else ""
+    time_left = f"{left // 60}:{left % 60:02d} left" if share >= FORECAST_SHARE else ""
     speed = f"{count / seconds:,.0f} {unit}/s" if unit and count >= seconds > 0 else ""
     return "  ".join(part for part in (label, f"{share:4.0%}", speed, time_left) if part)
 

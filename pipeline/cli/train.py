@@ -186,6 +186,9 @@ class _TrainingLines(ProgressText):
         start = time.monotonic() - seconds_compiling()
 
         def progress(count: int, total: int) -> None:
+            nonlocal start
+            if count == 0:  # what went before, such as sorting columns into bins, says nothing about the work to come
+                start = time.monotonic() - seconds_compiling()
             if 0 < count < total:
                 seconds = time.monotonic() - seconds_compiling() - start
                 self.show(share_text(f"{street}: {name}", count, total, seconds))

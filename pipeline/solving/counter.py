@@ -127,7 +127,7 @@ RISK_FLOOR = 0.01
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of an opponent's strategy, a row per decision (see `layout` and `small`)."""
+    """Knowledge of an opponent's strategy, a row per decision (see `layout` and `small`)."""
 
     model: Array
     """(rows, 3) probabilities"""

@@ -14,6 +14,7 @@ those that no tree looks at are left out.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import compress
 from typing import Any, NamedTuple
@@ -36,6 +37,8 @@ from pipeline.training.tasks import Corpora, Examples, Forest, Task, Trained, fi
 MOST_ROUNDS = 600
 PATIENCE = 15
 """rounds without a better score on the inner deals before a forest stops growing"""
+FORECAST_ROUNDS, LAST_GAIN = 10, 2e-4
+"""rounds from which on their number is forecast, and the gain in log-loss, in nats a round, at which forests stop"""
 SETTINGS = {
     "objective": "multiclass",
     "num_leaves": 63,
@@ -154,12 +157,47 @@ def _grow(
     inner_data = [part(inner, reference=data)] if inner.any() else []
     settings_here = {"num_class": len(task.labels), "lambda_l2": lambda_l2}
     settings_here |= {"num_threads": task.workers.threads, "seed": task.config.seed}
-    calls: list[Any] = [lambda now: progress(now.iteration, rounds)]
+    calls = _progress_calls(progress, rounds)
     calls += [lightgbm.early_stopping(PATIENCE, verbose=False)] if inner_data else []
     settings = SETTINGS | settings_here
     if task.is_heads_up_limit:
         settings |= LIMIT_SETTINGS if len(examples) < MANY_ROWS else MANY_SETTINGS
     return lightgbm.train(settings, data, rounds, valid_sets=inner_data, callbacks=calls)
+
+
+def _progress_calls(progress: Progress, rounds: int) -> list[Any]:
+    """Return callbacks for LightGBM that report the rounds done, and of how many: those expected till the early end."""
+    losses: list[float] = []
+
+    def begin(now: Any) -> None:
+        if now.iteration == now.begin_iteration:  # columns are cut into bins before, which is not a part of the rounds
+            progress(0, rounds)
+
+    def report(now: Any) -> None:
+        losses.extend(result[2] for result in now.evaluation_result_list or ())
+        done = now.iteration + 1
+        progress(done, max(done, expected_rounds(losses, rounds)))
+
+    begin.before_iteration = True  # type: ignore[attr-defined]
+    return [begin, report]
+
+
+def expected_rounds(losses: Sequence[float], limit: int) -> int:
+    """Return how many rounds a forest is expected to take, from the log-losses on the inner rows after each so far.
+
+    The gain of a round is taken to shrink as it did from the first half of the rounds to the second, though half as
+    fast from now on, down to `LAST_GAIN`; `PATIENCE` rounds follow. Without losses it is the limit.
+    """
+    count = len(losses)
+    if count < FORECAST_ROUNDS:
+        return limit
+    middle = count // 2
+    first, second = losses[0] - losses[middle], losses[middle] - losses[-1]
+    if second <= 0:
+        return min(limit, count + PATIENCE)
+    shrinks_in = middle / math.log(max(first / second, 1.01))
+    more = 2 * shrinks_in * math.log(max(second / (count - middle) / LAST_GAIN, 1.0))
+    return min(limit, count + round(more) + PATIENCE)
 
 
 def _kept_rounds(booster: Any) -> int:

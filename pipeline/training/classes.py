@@ -328,6 +328,8 @@ BATCH = 1000
 """rows of a batch at most; as many as the finest classes where these are more"""
 CELLS = 150_000_000
 """contexts x classes that weights are held for at most"""
+SLICE_CELLS = 1 << 18
+"""cells of which the used ones are found at a time"""
 HARDNESS = 0.6
 """mean membership of a hand in its nearest class at the start"""
 SAMPLED = 60_000
@@ -553,9 +555,7 @@ class _Learner:
 
     def model(self, parameters: Parameters, sizes: tuple[int, ...], min_weight: float) -> Classes:
         """Return the model that plays; cells whose weights are all smaller than `min_weight` are left out."""
-        used = (np.abs(parameters.weights) >= max(min_weight, 1e-6)).any(axis=2)
-        starts = np.concatenate([[0], np.cumsum(used.sum(axis=1))]).astype(np.int64)
-        members = np.nonzero(used)[1].astype(np.int32)
+        cells = used_cells(parameters.weights, max(min_weight, 1e-6))
         return Classes(
             self.columns,
             self.contexts,
@@ -565,10 +565,26 @@ class _Learner:
             parameters.metric,
             parameters.centroids,
             self.keys,
-            starts,
-            members,
-            np.ascontiguousarray(parameters.weights[used]),
+            *cells,
         )
+
+
+def used_cells(weights: Singles, least: float) -> tuple[NDArray[np.int64], NDArray[np.int32], Singles]:
+    """Return the cells of which a weight has the size `least`: each context's first cell, their classes and weights."""
+    # slice by slice: the weights in full take 1.8 GB at `CELLS`, and their absolute values as much again
+    contexts, classes, labels = weights.shape
+    used = np.empty((contexts, classes), bool)
+    step = max(1, SLICE_CELLS // classes)
+    slices = [slice(first, min(first + step, contexts)) for first in range(0, contexts, step)]
+    for part in slices:
+        used[part] = (np.abs(weights[part]) >= least).any(axis=2)
+    starts = np.append(0, np.cumsum(np.count_nonzero(used, axis=1))).astype(np.int64)
+    members, used_weights = np.empty(starts[-1], np.int32), np.empty((starts[-1], labels), np.float32)
+    for part in slices:
+        cells = slice(starts[part.start], starts[part.stop])
+        members[cells] = np.nonzero(used[part])[1]
+        used_weights[cells] = weights[part][used[part]]
+    return starts, members, used_weights
 
 
 def _k_means(points: Singles, size: int, generator: np.random.Generator, workers: Workers) -> Singles:

@@ -104,7 +104,7 @@ def train_bundles(
     unknown = _check_borrowed(borrowed, request, manifest, agents)
     preflop = count_preflop(request, game, cluster)
     chart = _chart(request, preflop)
-    unseen = (*_unknown_cards_remark(request, preflop), *_no_fold_remark(preflop), *unknown)
+    unseen = (*_unknown_cards_remark(request, preflop), *_no_fold_remark(game, preflop), *unknown)
     played = merge_ranges(preflop.range(game), open_priors)
     scopes = _streets_by_scope(request.streets or (STREETS[: game.rounds] if chart is None else ()), game)
     charts = () if chart is None else (StreetModel(CHART, (0,), chart, {"algorithm": "chart"}),)
@@ -428,13 +428,13 @@ def _unknown_cards_remark(request: Request, preflop: PreflopCounts) -> tuple[str
     )
 
 
-def _no_fold_remark(preflop: PreflopCounts) -> tuple[str, ...]:
-    """Warn of logs without a fold before the flop, which may hold only hands that saw one."""
-    chart = preflop.chart
+def _no_fold_remark(game: Game, preflop: PreflopCounts) -> tuple[str, ...]:
+    """Warn of hold'em logs without a fold before the flop, which may hold only hands that saw one."""
+    chart = preflop.chart if game.is_holdem else None  # Kuhn and Leduc have no flop by which hands are selected
     if chart is None or preflop.rows < FOLDS_EXPECTED or chart.counts[..., chart.labels.index("f")].any():
         return ()
     return (
-        f"nobody folds in {preflop.rows:,} decisions before the flop: where the logs hold only hands that saw a flop,"
+        f"there is no fold in {preflop.rows:,} decisions before the flop: where the logs hold only hands that saw one,"
         " the copy never folds there and its winnings say little",
     )
 

@@ -23,6 +23,7 @@ from pipeline.training import boosting
 from pipeline.training.config import LENGTHS, TrainConfig
 from pipeline.training.exponents import fit_exponents, fit_slopes, used_exponents
 from pipeline.training.inner import choose_inner
+from pipeline.training.loop import Context
 from pipeline.training.tasks import Corpora, Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -270,6 +271,32 @@ def test_the_deals_that_stop_boosting_are_whole_and_about_a_tenth():
     inner = choose_inner(examples.groups).reshape(-1, 4)
     assert (inner == inner[:, :1]).all()
     assert inner.mean() == pytest.approx(0.1, abs=0.02)
+
+
+def test_the_rounds_of_a_forest_are_forecast_from_its_losses():
+    def losses(rounds: int, decay: float) -> list[float]:
+        return [0.4 + 0.6 * np.exp(-number / decay) for number in range(rounds)]
+
+    assert boosting.expected_rounds([], 600) == boosting.expected_rounds(losses(5, 10), 600) == 600
+    # the gain of a round falls to 2e-4 after 80 and 156 rounds
+    for decay, last in ((15.0, 80), (35.0, 156)):
+        forecasts = [boosting.expected_rounds(losses(rounds, decay), 600) for rounds in (20, 40, 60)]
+        assert all(last < forecast < 2 * last + 30 for forecast in forecasts)
+    assert boosting.expected_rounds([*losses(50, 15), *np.linspace(0.5, 0.6, 60)], 600) == 110 + boosting.PATIENCE
+    assert boosting.expected_rounds(losses(60, 35.0), 70) == 70
+
+
+def test_boosting_reports_no_round_before_the_first_and_ends_near_its_forecast():
+    reports: list[tuple[int, int]] = []
+    work = replace(task(), config=TrainConfig(rounds=600))
+    callbacks = Callbacks(on_stage=lambda street, name: lambda done, total: reports.append((done, total)))
+    train_model("boosting", work, context=Context(callbacks))
+    begins = [index for index, (done, _) in enumerate(reports) if done == 0]
+    assert begins[0] == 0
+    for begin, end in zip(begins, [*begins[1:], len(reports)], strict=True):
+        assert reports[begin] == (0, 600)
+        assert [done for done, _ in reports[begin:end]] == list(range(end - begin))
+        assert reports[end - 1][1] < 2 * reports[end - 1][0] + 60
 
 
 def test_boosting_leaves_out_columns_that_never_change():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import Workers
 from pipeline.training import blend
 from pipeline.training.blend import parts_for
-from pipeline.training.classes import Parameters, Sample, codebook_sizes, hand_columns, slopes
+from pipeline.training.classes import Parameters, Sample, codebook_sizes, hand_columns, slopes, used_cells
 from pipeline.training.config import TrainConfig
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
@@ -48,6 +49,23 @@ def test_nearest_classes_are_those_of_all_distances() -> None:
     away = (((sample.points[:, None] - found.centroids) * each) ** 2).sum(axis=2)
     assert (sample.near[:, :NEAREST] == np.argsort(away[:, :5], axis=1)[:, :NEAREST]).all()
     assert (sample.near[:, NEAREST:] == 5 + np.argsort(away[:, 5:], axis=1)[:, :NEAREST]).all()
+
+
+def test_the_used_cells_are_taken_without_a_copy_of_all_weights() -> None:
+    luck = np.random.default_rng(1)
+    weights = np.zeros((6_001, 250, 3), np.float32)
+    weights[luck.integers(0, 6_001, 40_000), luck.integers(0, 250, 40_000)] = luck.normal(size=(40_000, 3))
+    expected = (np.abs(weights) >= 0.5).any(axis=2)
+    tracemalloc.start()
+    try:
+        starts, members, kept = used_cells(weights, 0.5)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 0.5 * weights.nbytes
+    assert (np.diff(starts) == expected.sum(axis=1)).all()
+    assert (members == np.nonzero(expected)[1]).all()
+    assert (kept == weights[expected]).all()
 
 
 def test_slopes_are_those_of_finite_differences() -> None:

@@ -32,7 +32,7 @@ from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request, add_comparisons
-from pipeline.training.run import pattern_of_model, score_text, train_bundles, train_text
+from pipeline.training.run import FOLDS_EXPECTED, pattern_of_model, score_text, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import ALGORITHMS, train_model
 
@@ -123,8 +123,18 @@ def test_logs_of_hands_that_all_saw_a_flop_are_remarked_upon(logs, data, tmp_pat
     few = {"agents": (), "streets": ("flop",), "algorithms": ("majority",)}
     (cut,) = train_bundles(request(tmp_path / "rows", tmp_path / "cut", **few))
     (whole,) = train_bundles(request(data, tmp_path / "whole", **few))
-    assert any("nobody folds" in remark and "saw a flop" in remark for remark in cut.remarks)
-    assert not any("nobody folds" in remark for remark in whole.remarks)
+    assert any("there is no fold" in remark and "saw one" in remark for remark in cut.remarks)
+    assert not any("there is no fold" in remark for remark in whole.remarks)
+
+
+def test_logs_of_leduc_without_folds_are_no_selection_of_hands(tmp_path):
+    game = find_game("leduc.limit.2p")
+    agents = [resolve("@call", game), resolve("@raise", game)]
+    ingest(play_match(agents, game, hands=600, seed=1, workers=1, log=tmp_path / "m").logs, tmp_path / "rows")
+    wanted = request(tmp_path / "rows", tmp_path / "b", agents=(), streets=("flop",), algorithms=("majority",))
+    (result,) = train_bundles(replace(wanted, pattern=find_pattern("default")))
+    assert len(load_decisions(tmp_path / "rows", None, ["preflop"], "train")) > FOLDS_EXPECTED
+    assert not any("fold" in remark for remark in result.remarks)
 
 
 def test_a_model_that_is_worse_than_counting_is_called_so(data, tmp_path):
