@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python -m pipeline
 READY := $(VENV)/.ready
+# Two stamps: the package with all extras, and on top of it what the tests need (another 40 packages)
+TESTS := $(VENV)/.tests
+PIP := $(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt
 
 LOGS ?= data/sample
 AGENT ?= teacher
@@ -50,14 +53,20 @@ $(BUNDLE).html: $(BUNDLE)/manifest.json
 	$(RUN) evaluate --data $(ROWS) $(BUNDLE) $(EVALUATE) > $(BUNDLE).txt
 	$(RUN) report --data $(ROWS) $(BUNDLE) $(EVALUATE) --out $@
 
-setup: $(READY) ## Make .venv with the pinned packages
+setup: $(TESTS) ## Make .venv with the pinned packages, those of the tests included
 
 $(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(not (3, 11) <= v <= (3, 13))' || { \
+	  echo "error: $(PYTHON) is not Python 3.11, 3.12 or 3.13; name one that is: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[all,test]'
+	$(PIP) -e '.[all]'
 	@touch $@
 
-check: $(READY) ## Format, lint, types, import contract
+$(TESTS): $(READY)
+	$(PIP) -e '.[all,test]'
+	@touch $@
+
+check: $(TESTS) ## Format, lint, types, import contract
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
@@ -67,20 +76,20 @@ check: $(READY) ## Format, lint, types, import contract
 test: check ## All checks and tests (what CI runs)
 	$(VENV)/bin/pytest -n 2 -m 'not long and not browser'
 
-test-web: $(READY) ## The explorer in a real browser (Debian: chromium, chromium-driver)
+test-web: $(TESTS) ## The explorer in a real browser (Debian: chromium, chromium-driver)
 	@command -v chromium chromedriver >/dev/null || echo "no browser here, so these tests are skipped: install the Debian packages chromium and chromium-driver"
 	$(VENV)/bin/pytest -m browser -rs tests/web/test_web_browser.py
 
-test-long: $(READY) ## The tests that take minutes
+test-long: $(TESTS) ## The tests that take minutes
 	$(VENV)/bin/pytest -m long
 
-bench: $(READY) ## Measure this machine (docs/benchmarks.md)
+bench: $(TESTS) ## Measure this machine (docs/benchmarks.md)
 	$(VENV)/bin/python -m benchmarks
 
-docs: $(READY) ## Write the generated parts of docs/ again
+docs: $(TESTS) ## Write the generated parts of docs/ again
 	$(VENV)/bin/python tests/support/generated_docs.py
 
-pictures: $(READY) ## Draw the pictures of the explorer in docs/ again (needs chromium)
+pictures: $(TESTS) ## Draw the pictures of the explorer in docs/ again (needs chromium)
 	$(VENV)/bin/python tests/web/web_pictures.py
 
 clean: ## Remove what was made (not .venv, not your cache folder)

@@ -1,9 +1,9 @@
 """Resolve agents' names.
 
-An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file
-with options, `models/x:mode=argmax,chart=selby` (see `pipeline.models.policy`), or as the folder of a stored strategy
-that `solve holdem` or `counter` wrote. A built-in agent's module has `make(name, arguments, game)` and is imported only
-when it is named.
+An agent is written `@name[:arguments]` for those that come with the package, or as a bundle's folder or zip file with
+options, `models/x:mode=argmax,chart=selby` (see `pipeline.models.policy`), or as the folder of a stored strategy that
+`solve holdem` or `counter` wrote; `teacher:` is the bundle that comes with the package. A built-in agent's module has
+`make(name, arguments, game)` and is imported only when it is named.
 
 A user's own bot is written `python:package.module:factory`, `python:./file.py:factory` or `exec:./start.sh` (see
 `pipeline.agents.guests`). Such a name runs code, so it is taken only where the person at the command line wrote it
@@ -22,6 +22,7 @@ from pipeline.models.bundle import bundle_game
 from pipeline.models.policy import HISTORY_GAMES, bundle_name, load_policy
 from pipeline.models.prior import offer_agents
 from pipeline.poker.game import Game, builtin, find_game
+from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.solving.strategy import is_strategy, strategy_game
 
@@ -125,7 +126,10 @@ def bundle_options(text: str) -> tuple[Path, dict[str, str]]:
             raise PipelineError(f"{text!r}: {part!r} is not key=value")
         if part:
             options[key.strip()] = value.strip()
-    path = Path(match["path"])
+    path = locate(match["path"])
+    bundled = locate(f"{path}:")
+    if options and bundled.exists() and not path.exists():
+        path = bundled  # `teacher:mode=argmax`
     if str(path).partition(":")[0] in BUILTIN and not path.exists():
         raise PipelineError(f"there is no bundle {text!r} here (did you mean the built-in agent @{text}?)")
     return path, options

@@ -15,6 +15,7 @@ from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle
 from pipeline.models.bundle import load_bundle as _load_bundle
 from pipeline.models.policy import masked
+from pipeline.runtime.bundled import locate
 
 if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
@@ -126,7 +127,7 @@ def train(
         algorithms=texts(algorithm),
         pattern=find_pattern(pattern),
         game=game,
-        chart=None if chart is None else Path(chart),
+        chart=None if chart is None else locate(chart),
         config=TrainConfig(**settings),
         priors=tuple(map(str, texts(prior))),
     )
@@ -186,7 +187,7 @@ def load_bundle(path: AnyPath) -> OpenBundle:
     """
     bundle = _load_bundle(path)
     values = {field.name: getattr(bundle, field.name) for field in dataclasses.fields(Bundle)}
-    return OpenBundle(**values, path=Path(path))
+    return OpenBundle(**values, path=locate(path))
 
 
 def ship(bundle: AnyPath, out: AnyPath) -> Path:
@@ -214,5 +215,5 @@ def ship(bundle: AnyPath, out: AnyPath) -> Path:
     from pipeline.arena.wire.client import start_script
     from pipeline.models.shipping import ship as run
 
-    run(Path(bundle), Path(out), {"start.sh": start_script()})
+    run(locate(bundle), Path(out), {"start.sh": start_script()})
     return Path(out)

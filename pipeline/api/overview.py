@@ -21,6 +21,7 @@ from pipeline.features.patterns import pattern_name
 from pipeline.models import bundle
 from pipeline.models.artifacts import MANIFEST, read_files
 from pipeline.runtime.arrays import parse_json
+from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover
 from pipeline.solving.strategy import (
@@ -64,7 +65,7 @@ def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
     ...
     pipeline.runtime.errors.PipelineError: there is nothing at nothing: name a folder that `ingest` or `train` wrote
     """
-    path = Path(path)
+    path = locate(path)
     if not path.exists():
         recover(path)
     if not path.exists():

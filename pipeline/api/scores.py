@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
+from pipeline.runtime.bundled import locate
 
 if TYPE_CHECKING:
     from pipeline.agents.protocol import Agent
@@ -71,7 +72,7 @@ def evaluate(
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.retraining import train_again
 
-    scope = Scope(texts(agent), all_rows, [Path(path) for path in path_texts(probabilities)], game, allow_overlap)
+    scope = Scope(texts(agent), all_rows, [locate(path) for path in path_texts(probabilities)], game, allow_overlap)
     evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
     return train_again(evaluation, halves=halves, learning=learning, seed=seed)
 

@@ -8,6 +8,8 @@ the name of a player in logs, `--data` a dataset, `--probabilities` a file with 
 from __future__ import annotations
 
 import math
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,15 +19,27 @@ import click
 from click.core import ParameterSource
 
 from pipeline.cli._progress import LINE
+from pipeline.runtime.bundled import check_writable, locate
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.parallel import processors
 
 if TYPE_CHECKING:
     from pipeline.runtime.dask_cluster import Cluster
 
-PATH = click.Path(path_type=Path)
-FILE = click.Path(dir_okay=False, path_type=Path)
-FOLDER = click.Path(file_okay=False, path_type=Path)
+
+class NamedPath(click.Path):
+    """A path, or the name of what comes with the package: `sample:` or `teacher:`."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = Path(str(super().convert(locate(value), param, ctx)))
+        if param is not None and param.name == "out":
+            check_writable(path)
+        return path
+
+
+PATH = NamedPath(path_type=Path)
+FILE = NamedPath(dir_okay=False, path_type=Path)
+FOLDER = NamedPath(file_okay=False, path_type=Path)
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
 MAX_WORKERS = 1024
@@ -40,7 +54,20 @@ HOLDEM = "holdem.limit.2p.reverse_blinds"
 GAME = "A game's name or file.  [default: the game of the bundles or logs, else limit hold'em]"
 DATA_GAME = "The game's name, where the dataset holds several."
 
+PROGRAMS = ("pipeline", "acpc")
+"""names that the command line is installed under"""
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def program_name() -> str:
+    """Return the words that start this program as the user typed them, such as `acpc` or `python -m pipeline`."""
+    program = Path(sys.argv[0])
+    if program.name == "__main__.py" and program.parent.name == "pipeline":
+        return f"{sys.orig_argv[0]} -m pipeline"
+    if program.name not in PROGRAMS:
+        return PROGRAMS[0]  # called from Python
+    return program.name if shutil.which(program.name) == sys.argv[0] else str(program)
 
 
 def hands_range(least: int = 1) -> click.IntRange:

@@ -19,6 +19,7 @@ from typing import NoReturn, TextIO, cast
 
 import click
 
+from pipeline.cli._options import program_name
 from pipeline.cli._output import EscapedStream, one_line
 from pipeline.cli._progress import LINE, CompilingNote
 from pipeline.runtime.errors import PipelineError, nearest
@@ -120,11 +121,11 @@ def group() -> None:
 
     `pipeline COMMAND --help` describes a command.
 
-    Example: pipeline ingest data/sample --out out/rows
+    Example: pipeline ingest sample: --out out/rows
     """
 
 
-def main(arguments: list[str] | None = None, *, command: click.Command | None = None, name: str = "pipeline") -> None:
+def main(arguments: list[str] | None = None, *, command: click.Command | None = None, name: str = "") -> None:
     """Run a command, by default the group of all; turn errors a user can mend into one line and a non-zero exit."""
     _open_missing_streams()
     for stream in (sys.stdout, sys.stderr):
@@ -141,10 +142,9 @@ def main(arguments: list[str] | None = None, *, command: click.Command | None = 
     if arguments is None:
         _end_at_once_while(compiling)
     try:
-        (command or group).main(args=arguments, prog_name=name, standalone_mode=False, color=colours)
+        (command or group).main(args=arguments, prog_name=name or program_name(), standalone_mode=False, color=colours)
     except PipelineError as error:
-        click.echo(f"error: {one_line(str(error))}", err=True)
-        sys.exit(1)
+        _fail(str(error))
     except click.ClickException as error:
         if isinstance(error, click.UsageError) and error.ctx is not None:
             click.echo(f"{error.ctx.get_usage()}\nTry '{error.ctx.command_path} --help' for help.\n", err=True)
@@ -161,27 +161,29 @@ def main(arguments: list[str] | None = None, *, command: click.Command | None = 
         advice = explain_missing(error.name)
         if advice is None:
             raise
-        click.echo(f"error: {advice}", err=True)
-        sys.exit(1)
+        _fail(advice)
     except BrokenPipeError:
         # Python flushes stdout once more when it ends: into the void, or that would fail again with a traceback
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except MemoryError:
-        click.echo(
-            "error: not enough memory: give it less at a time (a smaller file, fewer rows or hands), or a machine with "
-            "more (what was there before is unharmed)",
-            err=True,
+        _fail(
+            "not enough memory: give it less at a time (a smaller file, fewer rows or hands), or a machine with "
+            "more (what was there before is unharmed)"
         )
-        sys.exit(1)
     except OSError as error:
         where = f": {error.filename}" if error.filename else ""
-        click.echo(f"error: {one_line((error.strerror or str(error)).lower() + where)}", err=True)
-        sys.exit(1)
+        _fail((error.strerror or str(error)).lower() + where)
     finally:
         sys.stdout, sys.stderr = plain
         kernels_log.removeHandler(compiling)
         compiling.close()
+
+
+def _fail(sentence: str) -> NoReturn:
+    """Print an error and end with 1."""
+    click.echo(f"error: {one_line(sentence)}", err=True)
+    sys.exit(1)
 
 
 def _open_missing_streams() -> None:

@@ -9,13 +9,13 @@ time, memory and rows, so that it can neither hold up the machine nor fill it.
 
 from __future__ import annotations
 
-import importlib.util
 import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pipeline.dataset.manifest import read_manifest
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import import_extra
 
 SECONDS, MEMORY_MB, ROWS = 300, 4_000, 1_000_000
 """the limits of a query unless others are given"""
@@ -65,10 +65,7 @@ def query(
     >>> query("out/rows", "SELECT agent, count(*) FROM decisions GROUP BY ALL").rows  # doctest: +SKIP
     [('teacher', 71094), ...]
     """
-    if importlib.util.find_spec("duckdb") is None:
-        raise PipelineError("query needs DuckDB: pip install 'acpc-pipeline[query]'")
-    import duckdb
-
+    duckdb = import_extra("duckdb")
     paths = _paths(Path(folder))
     with duckdb.connect(":memory:") as connection:
         for view in VIEWS:

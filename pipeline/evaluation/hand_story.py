@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS, observation
@@ -19,6 +18,7 @@ from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.poker.spoken import position_words
+from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError
 
 
@@ -83,7 +83,7 @@ def find_hand(log: str, number: int | None = None) -> tuple[str, str | None]:
     """
     if log.startswith("STATE:"):
         return log, None
-    path = Path(log)
+    path = locate(log)
     if not path.is_file():
         raise PipelineError(f"{log} is neither a log file nor a line that begins with STATE:")
     game = None

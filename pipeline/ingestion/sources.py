@@ -19,6 +19,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from pipeline.runtime.bundled import locate, name_path
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import import_extra
 
@@ -73,7 +74,7 @@ def find_sources(
     left_out: dict[str, SkippedFile] = {}
 
     def add(path: Path, explicit: bool) -> None:
-        label = printable(path)
+        label = printable(name_path(path))
         if not explicit and own is not None and path.resolve().is_relative_to(own):
             left_out[label] = SkippedFile(label, OWN_FILES)
             return
@@ -89,8 +90,8 @@ def find_sources(
             sources[label] = LogSource(label, path.resolve(), status.st_size, explicit, status.st_mtime_ns)
 
     for given in inputs:
+        path = locate(given)
         text = str(given)
-        path = Path(text)
         if not text:
             raise PipelineError("an empty path names no logs: give a file, a folder, a pattern or -")
         if "\0" in text:

@@ -156,7 +156,7 @@ def describe_start(name: str) -> list[str]:
         "",
         "Python 3.11 or later and the core of acpc-pipeline (it brings click, numpy, numba and safetensors, no more):",
         "",
-        "    pip install acpc-pipeline        # or, from a copy of its sources: pip install .",
+        "    pip install .        # in a copy of its sources",
         "",
         "In this folder (unpack the zip file first), on an ACPC dealer that waits on HOST and PORT:",
         "",

@@ -33,6 +33,7 @@ from pipeline.models.sizes import Sizes
 from pipeline.models.trained_on import TRAINED_ON, TrainedOn, read_records
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
+from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 from pipeline.runtime.version import __version__
@@ -184,7 +185,7 @@ def _is_bundle(path: Path) -> bool:
 
 def load_bundle(path: Path | str) -> Bundle:
     """Open a bundle's folder or zip file; its files are checked against the manifest, then every array."""
-    path = Path(path)
+    path = locate(path)
     manifest, files = _open(path)
     try:
         game = _game(manifest["game"])

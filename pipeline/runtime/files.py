@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from pipeline.runtime.bundled import check_writable
 from pipeline.runtime.errors import PipelineError
 
 _LEFT_BEHIND = re.compile(r"\.(.+)\.(\d+)\.(part|old)")
@@ -32,7 +33,8 @@ _leftovers: dict[Path, set[str]] = {}
 
 
 def check_name(path: Path) -> None:
-    """Refuse a path without a name of its own, such as `.` or `/`: nothing can be put in the place of that."""
+    """Refuse a path without a name of its own, such as `.` or `/`, and the files that come with the package."""
+    check_writable(path)
     if path.name in ("", ".."):
         raise PipelineError(
             f"nothing can be written in the place of {path}: name a file or folder, like {path / 'new'}"

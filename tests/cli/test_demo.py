@@ -10,12 +10,21 @@ import pytest
 
 from pipeline.cli.main import main
 
-SAMPLE = Path(__file__).parents[2] / "data" / "sample"
+
+@pytest.fixture
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder outside the clone, where the demo finds its logs in the package."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path / "out" / "demo"
 
 
-def test_the_small_demo_tells_the_whole_story(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    main(["demo", "--size", "small", "--sample", str(SAMPLE), "--out", str(tmp_path)])
+def test_the_small_demo_tells_the_whole_story(elsewhere: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    tmp_path = elsewhere
+    main(["demo", "--size", "small"])
     shown = capsys.readouterr().out
+    assert re.findall(r"^(\d)\. ", shown, re.M)[:3] == ["1", "2", "3"]
+    assert "ingest sample: --out out/demo/rows" in shown
+    assert str(Path.cwd()) not in shown
     assert "20,000 hands + 0 rejected" in shown
     assert re.search(r"teacher +preflop +2,223 +5\.94 ±0\.99", shown)  # the same logs and seed give the same table
     for algorithm in ("l-bfgs", "sgd-l1", "rprop"):

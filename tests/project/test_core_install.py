@@ -11,13 +11,14 @@ import sys
 import tomllib
 import zipfile
 from collections.abc import Iterable
+from importlib.metadata import Distribution
 from pathlib import Path
 
 import pytest
 
 from pipeline.cli.ship import command as ship_command
 from pipeline.poker.game import find_game
-from pipeline.runtime.extras import CORE, EXTRAS
+from pipeline.runtime.extras import CORE, EXTRAS, install_command
 
 ROOT = Path(__file__).parents[2]
 
@@ -105,8 +106,41 @@ def test_every_command_starts_without_the_packages_of_any_extra():
 def test_a_command_whose_extra_is_missing_names_it(tmp_path):
     done = without_extras("ingest", "data/sample", "--out", tmp_path / "rows")
     assert done.returncode == 1
-    assert any(line.endswith("pip install 'acpc-pipeline[data]'") for line in done.stderr.splitlines())
+    assert re.search(
+        r"^error: this needs the package \w+, which is not installed: pip install .*\[data\]'", done.stderr, re.M
+    )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("note", "address", "command"),
+    [
+        ({"url": "file:///", "dir_info": {"editable": True}}, "", "pip install -e '/[web]'"),
+        ({"url": "file:///", "dir_info": {}}, "", "pip install '/[web]'"),
+        ({"url": "file:///no/such.whl", "archive_info": {}}, "", "pip install '.[web]' in the folder of the sources"),
+        (
+            {"url": "file:///no/such.whl"},
+            "https://a.example/b",
+            "pip install 'acpc-pipeline[web] @ git+https://a.example/b'",
+        ),
+        (
+            {"url": "https://c.example/d", "vcs_info": {}},
+            "",
+            "pip install 'acpc-pipeline[web] @ git+https://c.example/d'",
+        ),
+        (None, "", "pip install '.[web]' in the folder of the sources"),
+    ],
+)
+def test_extras_are_installed_from_where_the_package_came_from(tmp_path, note, address, command):
+    (tmp_path / "METADATA").write_text("Name: x\n" + (f"Project-URL: Repository, {address}\n" if address else ""))
+    if note is not None:
+        (tmp_path / "direct_url.json").write_text(json.dumps(note))
+    assert install_command("web", Distribution.at(tmp_path)) == command
+
+
+def test_nothing_names_a_release_that_no_index_has():
+    for path in [*(ROOT / "pipeline").rglob("*.py"), *ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        assert not re.search(r"pip install '?acpc-pipeline(\[\w+\])?'?(?! @)[\s`'\"]", path.read_text()), path
 
 
 @pytest.mark.parametrize("package", ["click", "numpy", "numba"])

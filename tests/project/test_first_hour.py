@@ -79,6 +79,41 @@ def test_every_example_is_run_here() -> None:
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == run
 
 
+def python_of_version(folder: Path, version: str) -> Path:
+    """A program that says it is this Python, and writes down everything else that it is asked to do."""
+    program = folder / f"python{version}"
+    check = f"import sys; sys.version_info = ({version.replace('.', ', ')}, 0); exec(sys.argv[1])"
+    asked = shlex.quote(str(folder / "asked"))
+    program.write_text(
+        f'#!/bin/sh\n[ "$1" = -c ] && exec {shlex.quote(sys.executable)} -c {shlex.quote(check)} "$2"\n'
+        f'echo "$@" >> {asked}\nmkdir -p "$3/bin" && cp "$0" "$3/bin/python"\n'
+    )
+    program.chmod(0o755)
+    return program
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.14"])
+def test_make_refuses_other_pythons_in_a_sentence(tmp_path: Path, version: str) -> None:
+    python = python_of_version(tmp_path, version)
+    command = ["make", f"VENV={tmp_path}/v", f"PYTHON={python}", "demo"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert f"error: {python} is not Python 3.11, 3.12 or 3.13" in done.stdout
+    assert not (tmp_path / "asked").exists()
+
+
+def test_make_installs_the_packages_of_the_tests_for_the_tests_alone(tmp_path: Path) -> None:
+    def packages(target: str) -> set[str]:
+        command = ["make", "-n", f"VENV={tmp_path}/v", f"PYTHON={sys.executable}", target]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+        return {line.split()[-1] for line in done.stdout.splitlines() if " pip install " in line}
+
+    for target in ("demo", "ingest"):
+        assert packages(target) == {"'.[all]'"}
+    for target in ("setup", "check", "test-long"):
+        assert packages(target) == {"'.[all]'", "'.[all,test]'"}
+
+
 def test_make_keeps_logs_apart_and_trains_again_only_when_something_changed(tmp_path: Path) -> None:
     (tmp_path / ".venv" / "bin").mkdir(parents=True)
     python = tmp_path / ".venv" / "bin" / "python"

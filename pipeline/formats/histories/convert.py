@@ -41,6 +41,7 @@ from pipeline.poker.rules import (
 )
 from pipeline.poker.rules import start as begin
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.files import replacing
 
 SITES = (
@@ -252,13 +253,10 @@ def site_histories(text: str, site: str) -> Iterator[History | HistoryError]:
     """
     if site not in SITES:
         raise PipelineError(f"no parser for the logs of {site!r}{nearest(site, SITES)}")
-    try:
-        from pokerkit import HandHistory
-    except ImportError:
-        raise PipelineError("logs of sites need PokerKit: pip install 'acpc-pipeline[histories]'") from None
+    pokerkit = import_extra("pokerkit")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        parsed = list(getattr(HandHistory, f"from_{site}")(text))
+        parsed = list(getattr(pokerkit.HandHistory, f"from_{site}")(text))
     for hand in parsed:
         try:
             yield parse_history(hand.dumps())
