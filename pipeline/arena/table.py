@@ -75,6 +75,12 @@ class LiveHand:
         self.state = after
         return move
 
+    def take_back(self, count: int) -> None:
+        """Return to the state after the first `count` moves."""
+        if len(self.moves) > count:
+            self.state = self.moves[count].state
+            del self.moves[count:]
+
 
 class Sitting:
     """Hands of one person against agents, one after the other.

@@ -88,7 +88,9 @@ class _Output(NamedTuple):
 
 
 def _check(chosen: _Output, players: int, duplicate: bool, fixed: bool) -> None:
-    """Refuse options that do not go together."""
+    """Refuse options that do not go together, and files that hold another match."""
+    from pipeline.arena.wire.dealer import check_unwritten
+
     if chosen.resume and chosen.transactions is None:
         raise PipelineError("--resume needs the file of the interrupted match: --transactions FILE")
     if duplicate and (chosen.transactions is not None or fixed):
@@ -96,6 +98,8 @@ def _check(chosen: _Output, players: int, duplicate: bool, fixed: bool) -> None:
         raise PipelineError(f"--duplicate plays several matches in turn; leave out {other}")
     if chosen.ports and len(chosen.ports) != players:
         raise PipelineError(f"{len(chosen.ports)} ports for {players} players; give one --port per seat, or none")
+    if chosen.transactions and not chosen.resume:
+        check_unwritten(chosen.transactions, chosen.log_file)
 
 
 def _deal(plan: MatchPlan, names: tuple[str, ...], chosen: _Output, log: Path | None, **more: Any) -> MatchOutcome:

@@ -95,6 +95,21 @@ class OpenTable:
     def __init__(self, sitting: Sitting, agents: Sequence[str]) -> None:
         self.sitting, self.agents = sitting, tuple(agents)
         self.lock = threading.Lock()
+        self.failure = ""
+        """why an agent could not act; the hand is as it was before, and need not be played to its end"""
+
+    def others_act(self, moves: int) -> None:
+        """Let the agents act; if one fails, take all moves back but the first `moves`, unless the hand is counted."""
+        self.failure = ""
+        try:
+            self.sitting.others_act()
+        except Exception as error:
+            live = _live(self)
+            if len(self.sitting.hands) <= live.number:
+                live.take_back(moves)
+            self.failure = str(error) or type(error).__name__
+            if not isinstance(error, PipelineError):
+                raise
 
 
 class Tables:
@@ -124,7 +139,7 @@ class Tables:
                 self._tables.popitem(last=False)
         with seated.lock:
             seated.sitting.next_hand()
-            seated.sitting.others_act()
+            seated.others_act(0)
             return self._view(key, seated)
 
     def _seated(self, key: str) -> OpenTable:
@@ -147,17 +162,18 @@ class Tables:
             live = _live(seated)
             if live.number != hand or live.state.finished:
                 raise PipelineError("that hand is over")
+            moves = len(live.moves)
             seated.sitting.act(*parse_action(f"{action} {amount}" if amount else action, live.state))
-            seated.sitting.others_act()
+            seated.others_act(moves)
             return self._view(key, seated)
 
     def next_hand(self, key: str) -> dict[str, Any]:
-        """Deal the next hand once this one is over."""
+        """Deal the next hand once this one is over, or cannot be played because an agent failed."""
         seated = self._seated(key)
         with seated.lock:
-            if _live(seated).state.finished:
+            if _live(seated).state.finished or seated.failure:
                 seated.sitting.next_hand()
-                seated.sitting.others_act()
+                seated.others_act(0)
             return self._view(key, seated)
 
     def luck(self, key: str) -> dict[str, Any]:
@@ -219,6 +235,7 @@ class Tables:
             "board": board,
             "pot": state.pot,
             "finished": over,
+            "failure": seated.failure,
             "showdown": state.showdown,
             "seats": seats_of(state, live.names, cards, live.me, payoffs),
             "holding": mine,

@@ -386,15 +386,57 @@ def test_an_interrupted_match_resumes_from_its_transaction_log(kept: int, tmp_pa
 def test_the_transaction_log_of_another_match_is_refused(tmp_path: Path) -> None:
     record = tmp_path / "record"
     record.write_text("c 5 1.0 1.0\n")
-    with dealt(match(), transactions=record, resume=True) as (ports, outcome):
-        wires = [Wire(port) for port in ports]
-        with pytest.raises(PipelineError, match="does not belong to this match"):
-            outcome.result()
-        for wire in wires:
-            wire.close()
+    log = tmp_path / "x.log"
+    log.write_text("hands of a match\n")
+    with pytest.raises(PipelineError, match="does not belong to this match"):
+        run_match(match(), listen([0, 0]), log_file=log, transactions=record, resume=True)
+    assert log.read_text() == "hands of a match\n"
     record.write_text("hello\n")
     with pytest.raises(PipelineError, match="line 1: 'hello'"):
         run_match(match(), listen([0, 0]), transactions=record, resume=True)
+
+
+@pytest.mark.parametrize("empty", ["record", "log"])
+def test_a_match_on_record_is_not_written_over(empty: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = {name: tmp_path / name for name in ("record", "log")}
+    for name, path in files.items():
+        path.write_text("" if name == empty else "c 0 1.000000 2.000000\n")
+    ((full, text),) = ((path, path.read_text()) for name, path in files.items() if name != empty)
+    words = ["deal", LIMIT.name, "A", "B", "--hands", "1", "--start-ms", "20"]
+    with pytest.raises(SystemExit):
+        main([*words, "--transactions", str(files["record"]), "--log", str(files["log"])])
+    shown = capsys.readouterr()
+    assert (shown.out, shown.err.endswith("--resume\n")) == ("", True)
+    assert (full.read_text(), files[empty].read_text()) == (text, "")
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"response_ms": 1999}, "2 of 1.999 s"),
+        ({"hand_ms": 2999}, "3 of 2.999 s"),
+        ({"per_hand_ms": 999}, r"3 of 2.997 s"),
+    ],
+)
+def test_times_on_record_count_when_a_match_is_taken_up_again(
+    changes: dict[str, int], reason: str, tmp_path: Path
+) -> None:
+    record = tmp_path / "record"
+    # Bob takes 2 s, then 1 s more; a clock that was set back takes nothing
+    record.write_text("r 0 100.0 102.0\nr 0 102.0 99.0\nr 0 200.0 201.0\n")
+    played = match(hands=3, limits=PATIENCE._replace(**changes))
+    with pytest.raises(PipelineError, match=rf"^seat 2 \(Bob\) ran out of time in hand 0 of the .*: {reason}$"):
+        run_match(played, listen([0, 0]), transactions=record, resume=True)
+
+
+def test_a_player_has_no_fresh_time_after_an_interruption(tmp_path: Path) -> None:
+    record = tmp_path / "record"
+    record.write_text("r 0 100.0 120.0\nr 0 120.0 121.0\n")  # all that Bob has for the hand
+    with (
+        wired(match(), transactions=record, resume=True) as (_, outcome),
+        pytest.raises(PipelineError, match=r"^seat 2 \(Bob\) took more than 20 s for a hand"),
+    ):
+        outcome.result()
 
 
 # The commands

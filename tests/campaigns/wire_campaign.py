@@ -239,7 +239,8 @@ def _compared(seed: int, number: int, hands: int) -> Counter[str]:
     plan = MatchPlan(luck.choice([LIMIT, NOLIMIT]), ("Alice", "Bob"), hands, number, limits=PATIENT)
     folder = Path(tempfile.mkdtemp(prefix="resets-"))
     whole, _, _ = _disturbed(plan, 1 << 40, luck, folder)
-    (folder / "record").unlink()
+    for name in ("record", "log"):
+        (folder / name).unlink()
     found, again, broken = _disturbed(plan, luck.choice([2000, 5000, 20_000]), luck, folder)
     assert found == whole, f"match {number} of seed {seed} differs; the disturbed log is {folder / 'log'}"
     for path in folder.iterdir():

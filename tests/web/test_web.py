@@ -21,6 +21,7 @@ from starlette.testclient import TestClient
 import pipeline as p
 from pipeline.agents.names import resolve
 from pipeline.agents.predictions import predict
+from pipeline.arena.table import Sitting
 from pipeline.dataset.decisions import betting_code, observation
 from pipeline.evaluation.hand_story import replay_hand as tell_story
 from pipeline.formats.acpc import parse_hand
@@ -496,6 +497,43 @@ def test_wrong_actions_get_a_sentence_and_change_nothing(client: TestClient, sai
     assert answer.status_code == 400
     assert words in answer.json()["error"]
     assert ask(client, f"tables/{table['table']}") == table
+
+
+class Unwell:
+    """Calls; while unwell it fails."""
+
+    name = "unwell"
+    game = LIMIT
+    is_unwell = False
+
+    def probabilities(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        if self.is_unwell:
+            raise PipelineError("unwell failed: a headache")
+        return np.tile([0.0, 1.0, 0.0], (len(rows), 1))
+
+
+def test_a_hand_in_which_an_agent_fails_is_taken_back_and_can_be_left(explorer: Explorer) -> None:
+    tables, bot = explorer.tables, Unwell()
+    key = tables.sit_down(LIMIT.name, ["@call"])["table"]
+    tables._seated(key).sitting = Sitting(LIMIT, [bot], ("you", "unwell"), 7)
+    tables._seated(key).sitting.next_hand()
+    tables._seated(key).others_act(0)
+    before = tables.view(key)
+    assert (before["failure"], before["options"] is not None) == ("", True)
+
+    bot.is_unwell = True
+    failed = tables.act(key, "r", "", 0)
+    assert failed == before | {"failure": "unwell failed: a headache"}
+    left = tables.next_hand(key)
+    assert (left["hand"], left["result"]["hands"], left["failure"]) == (0, 0, failed["failure"])
+    assert (left["moves"], left["options"]) == ([], None)  # the agent is to act, and could not
+
+    bot.is_unwell = False
+    played = tables.next_hand(key)
+    while not played["finished"]:
+        played = tables.act(key, "c", "", 0)
+    assert (played["failure"], played["result"]["hands"]) == ("", 1)
+    assert tables.next_hand(key)["hand"] == 1
 
 
 def test_tables_that_are_gone_or_cannot_be_are_refused(client: TestClient) -> None:

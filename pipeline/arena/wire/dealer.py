@@ -19,7 +19,8 @@ is no SCORE line. Where the official dealer waits for ever (a client that connec
 talking), this one stops after the time allowed.
 
 The transaction log has a line `ACTION HAND SENT RECEIVED` per action. A match is taken up again from it: the recorded
-actions are played first, the log is written anew.
+actions are played first, with the times that they took, and the log is written anew. Without being asked to take it up,
+the dealer does not write into a transaction log or beside it into a log that has something in it.
 """
 
 from __future__ import annotations
@@ -219,8 +220,8 @@ class _LiveMatch:
     match: MatchPlan
     seats: list[Seat]
     transactions: IO[bytes] | None
-    recorded: deque[tuple[int, int, int]]
-    """(hand, action, size) of the actions taken before the match was interrupted"""
+    recorded: deque[_RecordedAction]
+    """the actions taken before the match was interrupted, checked"""
     write_down: Callable[[], None]
     """writes the last hand to the log; called while the next one's first player thinks"""
     several_cores: bool
@@ -258,13 +259,10 @@ class _LiveMatch:
         is_live = False
         while not state.finished:
             if self.recorded:
-                hand, action, size = self.recorded.popleft()
-                if hand != number or not state.is_legal(action, size):
-                    raise PipelineError(
-                        f"the transaction log does not belong to this match: hand {hand}, {'fcr'[action]}{size or ''} "
-                        f"where hand {number} has come to {state.betting!r}; give the same game, seed and hands"
-                    )
-                state = self.walk.after(state, action, size)
+                recorded = self.recorded.popleft()
+                seats[state.actor].hand_s += recorded.took_s
+                seats[state.actor].match_s += recorded.took_s
+                state = self.walk.after(state, recorded.action, recorded.size)
             else:
                 state = self._take_action(number, views, seats, state)
                 is_live = True
@@ -367,18 +365,67 @@ class _MatchLog:
         self.progress(self.done, self.match.hands)
 
 
-def _read_transactions(path: Path) -> tuple[deque[tuple[int, int, int]], int]:
+class _RecordedAction(NamedTuple):
+    """An action of the transaction log."""
+
+    hand: int
+    action: int
+    size: int
+    took_s: float
+
+
+def _read_transactions(path: Path, match: MatchPlan) -> tuple[deque[_RecordedAction], int]:
     """Return the recorded actions, and how many bytes hold whole lines (a killed dealer may leave half a line)."""
     text = path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
     whole_lines = text[: text.rfind("\n") + 1]
-    recorded: deque[tuple[int, int, int]] = deque()
+    recorded: deque[_RecordedAction] = deque()
     for number, line in enumerate(whole_lines.splitlines(), 1):
-        parts = re.fullmatch(r"([fcr]\d*) (\d+) \S+ \S+", line)
+        parts = re.fullmatch(r"([fcr]\d{0,18}) (\d{1,18}) (\d{1,18}\.\d+) (\d{1,18}\.\d+)", line)
         if not parts:
             raise PipelineError(f"{path}, line {number}: {line[:80]!r} is not an action, a hand and two times")
         ((action, size),) = actions(parts[1])
-        recorded.append((int(parts[2]), action, size))
+        # a clock that was set back between the two gives no time, as with the official dealer
+        recorded.append(_RecordedAction(int(parts[2]), action, size, max(0.0, float(parts[4]) - float(parts[3]))))
+    _check_recorded(recorded, match)
     return recorded, len(whole_lines.encode())
+
+
+def _check_recorded(recorded: deque[_RecordedAction], match: MatchPlan) -> None:
+    """Check that actions belong to a match, and that the players took them in time."""
+    game, limits = match.game, match.limits
+    walk, number, button = StateCache(game), 0, 0
+    state, hand_s, match_s = walk.start, [0.0] * game.players, [0.0] * game.players
+    for hand, action, size, took_s in recorded:
+        if hand != number or number >= match.hands or not state.is_legal(action, size):
+            raise PipelineError(
+                f"the transaction log does not belong to this match: hand {hand}, {'fcr'[action]}{size or ''} "
+                f"where hand {number} has come to {state.betting!r}; give the same game, seed and hands"
+            )
+        seat = (state.actor + button) % game.players
+        hand_s[seat] += took_s
+        match_s[seat] += took_s
+        for used_s, allowed_ms in (
+            (took_s, limits.response_ms),
+            (hand_s[seat], limits.hand_ms),
+            (match_s[seat], limits.per_hand_ms * match.hands),
+        ):
+            if used_s > allowed_ms / 1000:
+                raise PipelineError(
+                    f"seat {seat + 1} ({match.names[seat]}) ran out of time in hand {hand} of the transaction log: "
+                    f"{used_s:g} of {allowed_ms / 1000:g} s"
+                )
+        state = walk.after(state, action, size)
+        if state.finished:
+            number += 1
+            button = 0 if match.fixed else number % game.players
+            state, hand_s = walk.start, [0.0] * game.players
+
+
+def check_unwritten(*files: Path | None) -> None:
+    """Refuse to write a match into files that hold another one."""
+    for path in files:
+        if path and path.is_file() and path.stat().st_size:
+            raise PipelineError(f"{path} is not empty: name another file, or go on with its match by --resume")
 
 
 def run_match(
@@ -406,10 +453,12 @@ def run_match(
                 f"{match.game.name} needs {match.game.players} different names, not {' '.join(match.names)}"
             )
         check_player_names(match.names)
-        recorded: deque[tuple[int, int, int]] = deque()
+        recorded: deque[_RecordedAction] = deque()
         whole = 0
-        if resume and transactions:
-            recorded, whole = _read_transactions(transactions)
+        if transactions and resume:
+            recorded, whole = _read_transactions(transactions, match)
+        elif transactions:
+            check_unwritten(transactions, log_file)
         actions_file = transactions and closing.enter_context(transactions.open("ab", buffering=0))
         if actions_file:
             actions_file.truncate(whole)

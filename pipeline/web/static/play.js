@@ -103,7 +103,7 @@ function seated(view) {
     el("button", { type: "button", className: "quiet", on: { click: () => go("/play") } }, "Leave the table"));
   const notes = table.seats.map((one) => one.me && table.holding ? table.holding : "");
   const drawn = felt({ ...table, slots: game.holdem ? 5 : table.board.length }, notes);
-  const left = el("div", {}, drawn, table.finished ? over(view) : act(view));
+  const left = el("div", {}, drawn, table.failure ? failed(view) : null, table.finished ? over(view) : act(view));
   const right = el("div", { className: "side" }, hint ? hints() : null, moves(), table.review ? review() : null, el("p", { className: "said" }, `Saved in ${table.log}`));
   return el("div", {}, top, el("div", { className: "columns table" }, left, right));
 }
@@ -146,11 +146,19 @@ function sizes(view, raise, verb) {
   return el("div", { className: "sizes" }, el("div", { className: "slide" }, slider, number), el("div", { className: "buttons" }, usual));
 }
 
+/** Said instead of an agent's action: the hand is as it was before. */
+function failed(view) {
+  return el("div", { className: "act" }, el("p", { role: "alert" }, `${table.failure} – nothing was changed: try again, or go on.`),
+    table.finished ? null : el("div", { className: "buttons" }, nextHand(view)));
+}
+
+const nextHand = (view) => button("enter", "Next hand", () => change(view, `tables/${table.table}/next`), { look: "primary" });
+
 function over(view) {
   const me = table.seats.find((one) => one.me);
   const said = me.won > 0 ? `You win ${whole(me.won)}.` : me.won < 0 ? `You lose ${whole(-me.won)}.` : "Nobody wins.";
   return el("div", { className: "act" }, el("p", { className: "over", role: "status" }, said),
-    el("div", { className: "buttons" }, button("enter", "Next hand", () => change(view, `tables/${table.table}/next`), { look: "primary" })));
+    el("div", { className: "buttons" }, nextHand(view)));
 }
 
 function moves() {
