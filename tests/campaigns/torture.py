@@ -22,7 +22,7 @@ from typing import Any
 import click
 
 TESTS = Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / "support"), str(TESTS / "arena")]
+sys.path[:0] = [str(TESTS / "support"), str(TESTS / "arena"), str(TESTS.parent)]
 
 
 def told(name: str, seed: int, found: dict[str, Any], began: float) -> None:
