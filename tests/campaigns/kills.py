@@ -31,7 +31,7 @@ from click.testing import CliRunner
 CHANGES = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.link", "os.symlink", "os.truncate"}
 EXCHANGES = {"renameat2", "renamex_np"}
 MAKERS: dict[str, tuple[str, str]] = {
-    "ingest": ("ingest ../logs --out out/rows", "ingest ../logs/equity.call.1.0.log --out out/rows"),
+    "ingest": ("ingest ../logs --out out/rows", "ingest ../logs/equity.call.0.0.log --out out/rows"),
     "train": (
         "train --data ../rows --agent equity --pattern thesis --algorithm rprop --max-iterations 4 --out out/b",
         "train --data ../rows --agent equity --pattern thesis --algorithm rprop --max-iterations 2 --out out/b",
