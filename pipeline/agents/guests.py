@@ -34,7 +34,8 @@ at a time. A smallest bot:
 starts its players; it speaks protocol 2.0.0 and plays through a dealer of ours (`pipeline.arena.wire.matches`). It
 gives no probabilities, so it plays in `match` and `tournament` but cannot be evaluated.
 
-A bot's mistake (an import that fails, an exception, an answer that is no mix of legal actions) becomes a
+An action that is not legal becomes a call, as with a dealer, and so does its share of a mix; the first one is a
+warning. Any other mistake of a bot (an import that fails, an exception, an answer that is no mix of actions) becomes a
 `PipelineError` of one sentence that names the bot.
 """
 
@@ -42,6 +43,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import logging
 import re
 import shlex
 import shutil
@@ -60,8 +62,11 @@ from pipeline.dataset.decisions import betting_text
 from pipeline.models.sizes import Amounts, has_amounts, label_of_amount, raised_by
 from pipeline.poker.cards import NO_CARD, card_text
 from pipeline.poker.game import Game
+from pipeline.poker.rules import CALL
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
+
+log = logging.getLogger(__name__)
 
 
 class Situation(NamedTuple):
@@ -114,6 +119,8 @@ class Guest:
     text: str
     """the name it was resolved from"""
     bot: Any = field(repr=False)
+    illegal: int = 0
+    """decisions at which an action that is not legal became a call"""
 
     def __post_init__(self) -> None:
         self._bot_lock = threading.Lock()
@@ -141,16 +148,36 @@ class Guest:
             wanted = f"{len(rows)} rows and {len(self.game.labels)} labels ({self.game.labels})"
             raise PipelineError(f"{self.text} gives an array of shape {mix.shape} for {wanted}")
         legal = rows["legal"][:, None] >> np.arange(mix.shape[1]) & 1 == 1
-        right = (np.where(legal, mix >= 0, mix == 0)).all(axis=1) & (np.abs(mix.sum(axis=1) - 1) < 1e-6)
+        right = (mix >= 0).all(axis=1) & (np.abs(mix.sum(axis=1) - 1) < 1e-6)
         if not right.all():
             row = int(np.flatnonzero(~right)[0])
-            situation = _situation(self.game, rows[row])
             raise PipelineError(
-                f"{self.text} gives {mix[row].tolist()} for {self.game.labels} where {situation.legal} are legal "
-                f"({situation.hole} {situation.board or '-'} after {situation.betting!r}): "
-                "a mix of legal actions sums to 1"
+                f"{self.text} gives {mix[row].tolist()} for {self.game.labels} {self._where(rows[row])}: "
+                "a mix of actions sums to 1"
             )
+        illegal = np.where(legal, 0.0, mix)
+        if illegal.any():
+            self._call_instead(mix, illegal, rows)
         return mix
+
+    def _call_instead(self, mix: Array, illegal: Array, rows: Array) -> None:
+        """Let the shares of illegal actions be calls; warn of the first."""
+        row, label = np.argwhere(illegal > 0)[0]
+        with self._bot_lock:
+            if not self.illegal:
+                log.warning(
+                    "%s plays %s %s: an illegal action becomes a call (further ones are not named)",
+                    *(self.text, self.game.labels[label], self._where(rows[row])),
+                )
+            self.illegal += int((illegal > 0).any(axis=1).sum())
+        mix -= illegal
+        mix[:, CALL] += illegal.sum(axis=1)
+
+    def _where(self, row: Any) -> str:
+        """Return in words where a bot decides, and what is legal there."""
+        situation = _situation(self.game, row)
+        cards = f"{situation.hole} {situation.board or '-'}"
+        return f"where {situation.legal} are legal ({cards} after {situation.betting!r})"
 
     def _ask_actions(self, rows: Array) -> Array:
         """Ask the bot for an action at each row; return them as mixes and remember the totals it names."""

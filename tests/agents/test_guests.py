@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import re
 import stat
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -84,6 +85,12 @@ class Illegal(Caller):
     def probabilities(self, rows):
         return np.tile([0.0, 0.0, 1.0], (len(rows), 1))
 
+class Folds:
+    def __init__(self, game):
+        pass
+    def act(self, situation):
+        return "f" if situation.to_call == 0 else "c"
+
 class Half(Caller):
     def probabilities(self, rows):
         return super().probabilities(rows) / 2
@@ -156,6 +163,14 @@ def test_a_python_bot_that_acts_is_shown_the_situation(bots: str) -> None:
     )
 
 
+def test_the_page_on_playing_has_all_that_a_bot_sees_and_the_whole_example() -> None:
+    root = Path(__file__).parents[2]
+    page, example = (root / "docs/playing.md").read_text(), (root / "examples/careful.py").read_text()
+    table = page.partition("a `Situation`:\n\n")[2].partition("\n\n")[0]
+    assert set(re.findall(r"^\| `(\w+)` \| ", table, re.M)) == set(Situation._fields)
+    assert example[example.index("class Careful") :] in page
+
+
 def test_a_python_bot_may_give_a_dictionary_of_probabilities(bots: str) -> None:
     ours = play_match([resolve("@random", KUHN)] * 2, KUHN, hands=100, seed=3)
     theirs = play_match([named(f"{bots}:Mixer", KUHN)] * 2, KUHN, hands=100, seed=3)
@@ -179,7 +194,6 @@ def test_a_module_is_found_by_its_name(bots: str, monkeypatch: pytest.MonkeyPatc
     ("factory", "sentence"),
     [
         ("Raises", "failed: RuntimeError: my bot is broken"),
-        ("Illegal", r"gives \[0.0, 0.0, 1.0\] for fcr where fc are legal"),
         ("Half", "sums to 1"),
         ("NaN", "sums to 1"),
         ("NotNumbers", "no array of numbers"),
@@ -199,6 +213,23 @@ def test_what_a_python_bot_does_wrong_is_a_sentence_that_names_it(bots: str, fac
         play()
     assert f"{bots}:{factory}" in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("factory", ["Illegal", "Folds"])
+def test_an_illegal_action_of_a_python_bot_becomes_a_call_with_one_warning(
+    bots: str, factory: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    bot = named(f"{bots}:{factory}")
+    letter, legal = {"Illegal": ("r", "fc"), "Folds": ("f", "cr")}[factory]
+    assert play_match([bot, resolve("@raise", LIMIT)], LIMIT, hands=40).hands == 40
+    (warning,) = [record.getMessage() for record in caplog.records]
+    where = rf"where {legal} are legal \([2-9TJQKAcdhs]{{4}} (-|[2-9TJQKAcdhs]+) after '[cr/]*'\)"
+    assert re.fullmatch(
+        rf"{re.escape(bots)}:{factory} plays {letter} {where}: an illegal action becomes a call .*", warning
+    )
+    assert bot.illegal > 1
+    rows = np.array([observation(LIMIT, "rrr", 0, np.array([0, 1]), np.array([], dtype=np.uint8))[0]])
+    assert named(f"{bots}:Illegal").probabilities(rows).tolist() == [[0, 1, 0]]
 
 
 @pytest.mark.parametrize(

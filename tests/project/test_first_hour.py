@@ -75,7 +75,7 @@ def test_the_examples_run(script: str, arguments: list[str], clone: Path) -> Non
 
 
 def test_every_example_is_run_here() -> None:
-    run = {"train_and_score.py", "own_agent.py", "analyse_logs.py"}
+    run = {"train_and_score.py", "own_agent.py", "analyse_logs.py", "careful.py"}  # the last one by docs/playing.md
     assert {path.name for path in (ROOT / "examples").glob("*.py")} == run
 
 
