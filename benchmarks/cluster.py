@@ -241,7 +241,7 @@ def _plan(rows: Path, ingested: float, trained: Stage) -> list[Figure]:
     manifest: Any = read_manifest(rows)
     hands, share = manifest.hands, CORES / 2
     stored = sum(file.bytes for file in manifest.files) / hands
-    read = sum(source.bytes for source in manifest.sources) / hands
+    read = sum(source.bytes for line in manifest.details() for source in line.sources) / hands
     flop = HANDS * select_rows(rows, None, ["flop"]).size / hands
     plan = f"plan, {HANDS / 1e6:.0f} million hands on {CORES} cores:"
     return [

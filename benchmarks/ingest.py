@@ -195,7 +195,7 @@ def collection_figures(collection: Path | None) -> list[Figure]:
         spent = time.perf_counter() - begin
         printed.seek(0)
         summary = json.load(printed)
-        manifest = (Path(scratch) / "rows" / "manifest.json").stat().st_size
+        manifest = sum(path.stat().st_size for path in (Path(scratch) / "rows").rglob("*.json*"))
     hands, rejected = summary["hands"], summary["rejected"]
     return [
         Figure("a whole collection, 2 workers", hands / spent, "hands/s"),

@@ -124,11 +124,11 @@ def _dataset(path: Path, verify: bool) -> dict[str, Any]:
         "decisions": sum(streets.values()),
         "rejected": sum(file.rows for file in manifest.files if file.path.startswith("rejected/")),
         "options": asdict(manifest.options),
-        "logs": sorted(source.file for source in manifest.sources),
-        "logs_inside": len({label for part in manifest.parts for label in part.logs}),
+        "logs": sorted(source.file for line in manifest.details() for source in line.sources),
+        "logs_inside": len({label for line in manifest.details() for label in line.logs}),
         "schema": manifest.schema,
-        "files": len(manifest.files) + 1,
-        "bytes": size + (path / MANIFEST).stat().st_size,
+        "files": len(manifest.files) + len(manifest.pieces) + 1,
+        "bytes": size + sum(piece.bytes for piece in manifest.pieces) + (path / MANIFEST).stat().st_size,
         "verified": verify,
     }
 

@@ -1,5 +1,8 @@
 """A dataset's `manifest.json` as objects: its files with their checksums, sources, options and games.
 
+What it says of each log stands in it while there are at most `LISTED_LOGS`; of more, in pieces beside it, which
+`Manifest.details` reads one at a time. The rest is small and asked often: options, games, the Parquet files.
+
 Manifests travel with datasets between people, so nothing in one is trusted: every field's type is checked, names of
 files must be those that `ingest` gives (no path leads out of the dataset), and what refers to something else must find
 it. Whatever is wrong ends in one sentence. This module imports nothing that reads rows: ingest starts without it.
@@ -12,9 +15,10 @@ import json
 import re
 import shlex
 import types
-from collections.abc import Callable
-from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass
-from functools import cache
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import MISSING, asdict, dataclass, field, fields, is_dataclass, replace
+from functools import cache, lru_cache
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, Union, get_args, get_origin, get_type_hints
 
@@ -28,9 +32,13 @@ MANIFEST = "manifest.json"
 MAX_LISTED_NAMES = 64
 """names that the manifest lists of a file or a log; hand histories of people have thousands in every part, too many to
 keep in memory until the end of a run"""
+LISTED_LOGS = 1_000
+"""logs up to which `manifest.json` lists them itself, and of which a piece of a larger manifest tells"""
 _NAME = r"[0-9a-f]{16}-\d{3,}"
+_PIECE = re.compile(r"manifest/[0-9a-f]{16}\.jsonl", re.A)
 _FILE = re.compile(rf"(?:hands|rejected)/{_NAME}\.parquet|decisions/street=(\w+)/{_NAME}\.[\w.%~-]+\.parquet", re.A)
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_AGAIN = "ingest the logs into a new folder"
 
 
 @dataclass(frozen=True)
@@ -110,6 +118,14 @@ class Part:
     games: dict[str, str]
     """definitions by name"""
     logs: dict[str, LogCounts]
+    """empty where the manifest is in pieces"""
+    packed_logs: list[list[str]] = field(default_factory=list)
+    """in the note of a finished part: logs that ended in it as `Batch.packed` has them"""
+
+    @property
+    def hands(self) -> int:
+        """Return the number of hands."""
+        return sum(file.rows for file in self.files if file.path.startswith("hands/"))
 
 
 @dataclass(frozen=True)
@@ -122,6 +138,39 @@ class Batch:
     parts: list[str]
     packed: list[list[str]] | None = None
     """logs that were compressed or in archives, each with the SHA-256 of its bytes; None in older datasets"""
+
+
+@dataclass(frozen=True)
+class PartDetails:
+    """What a manifest says of the logs in a part; a line of a piece. Facts of a batch stand with its first part."""
+
+    batch: str
+    part: str
+    """empty in a batch in which nothing was a log"""
+    sources: list[SourceFile]
+    skipped: list[list[str]]
+    packed: list[list[str]] | None
+    logs: dict[str, LogCounts]
+
+    def check(self, where: str) -> None:
+        """Refuse what no `ingest` writes."""
+        if any(len(pair) != 2 for pair in self.skipped):
+            raise PipelineError(f"{where}: batch {self.batch!r} has a file left out without a reason: {_AGAIN}")
+        if any(len(pair) != 2 or not _SHA256.fullmatch(pair[1]) for pair in self.packed or []):
+            raise PipelineError(f"{where}: batch {self.batch!r} has a log in an archive without a checksum: {_AGAIN}")
+        if any(len(match) != 3 for counts in self.logs.values() for match in counts.matches.values()):
+            raise PipelineError(f"{where}: a match needs three numbers: {_AGAIN}")
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A file of `PartDetails`, one a line."""
+
+    path: str
+    bytes: int
+    sha256: str
+    batches: list[str]
+    """of which it tells, in order"""
 
 
 class IngestedLog(NamedTuple):
@@ -144,6 +193,40 @@ class Manifest:
     sources: list[SourceFile]
     batches: list[Batch]
     parts: list[Part]
+    pieces: list[Piece] = field(default_factory=list)
+    """where there are any, `sources`, `batches` and the logs of parts stand in them"""
+    data: str = ""
+    """with pieces: see `data_fingerprint`"""
+    folder: Path | None = field(default=None, compare=False)
+    """in which the pieces are"""
+
+    def details(self) -> Iterator[PartDetails]:
+        """Yield what is said of each part's logs, batch by batch; of a manifest in pieces, one piece is in memory."""
+        for piece in self.pieces:
+            yield from self._read(piece)
+        if not self.pieces:
+            sources, parts = {source.file: source for source in self.sources}, {part.name: part for part in self.parts}
+            for batch in self.batches:
+                packed: list[list[str]] | None = None if batch.packed is None else []
+                facts = [sources[label] for label in batch.sources], batch.skipped, batch.packed
+                for name in batch.parts or [""]:
+                    yield PartDetails(batch.key, name, *facts, parts[name].logs if name else {})
+                    facts = [], [], packed
+
+    @property
+    def batch_keys(self) -> set[str]:
+        """Return the keys of all batches."""
+        return {key for piece in self.pieces for key in piece.batches} or {batch.key for batch in self.batches}
+
+    def batch_details(self, key: str) -> list[PartDetails]:
+        """Return what is said of one batch."""
+        pieces = (self._read(piece) for piece in self.pieces if key in piece.batches)
+        lines = (line for piece in pieces for line in piece) if self.pieces else self.details()
+        return [line for line in lines if line.batch == key]
+
+    def _read(self, piece: Piece) -> tuple[PartDetails, ...]:
+        assert self.folder is not None
+        return _read_piece(self.folder / piece.path, piece.sha256)
 
     @property
     def files(self) -> list[File]:
@@ -158,26 +241,31 @@ class Manifest:
     @property
     def hands(self) -> int:
         """Return the number of hands."""
-        return sum(log.hands for part in self.parts for log in part.logs.values())
+        return sum(part.hands for part in self.parts)
 
     @property
     def knows_packed(self) -> bool:
         """Return whether it has the SHA-256 of every log in an archive; older datasets have those of archives alone."""
-        return all(batch.packed is not None for batch in self.batches)
+        return all(line.packed is not None for line in self.details())
 
     @property
     def logs(self) -> list[IngestedLog]:
         """Return every log that was ingested; where those in an archive are not known, the archive in their place."""
-        digests = {source.file: source.sha256 for source in self.sources}
         logs = []
-        for batch in self.batches:
-            skipped, sources = {label for label, _ in batch.skipped}, dict.fromkeys(batch.sources)
+        for _, batch in groupby(self.details(), lambda line: line.batch):
+            digests: dict[str, str] = {}
+            skipped: set[str] = set()
             opened: set[str] = set()
-            for label, sha256 in batch.packed or []:
-                source = _source_of(label, sources)
-                opened.add(source)
-                logs.append(IngestedLog(label, sha256, digests[source]))
-            whole = [source for source in batch.sources if source not in skipped and source not in opened]
+            for line in batch:
+                digests |= {source.file: source.sha256 for source in line.sources}
+                skipped |= {label for label, _ in line.skipped}
+                if line.packed and not digests:
+                    raise PipelineError(f"{self.folder}: batch {line.batch!r} has logs and no source: {_AGAIN}")
+                for label, sha256 in line.packed or []:
+                    source = _source_of(label, digests)
+                    opened.add(source)
+                    logs.append(IngestedLog(label, sha256, digests[source]))
+            whole = [source for source in digests if source not in skipped and source not in opened]
             logs += [IngestedLog(source, digests[source], digests[source]) for source in whole]
         return logs
 
@@ -187,7 +275,26 @@ class Manifest:
             beside.write_text(as_json(self), encoding="utf-8")
 
 
-def _source_of(label: str, sources: dict[str, None]) -> str:
+@lru_cache(maxsize=2)
+def _read_piece(path: Path, sha256: str) -> tuple[PartDetails, ...]:
+    """Read and check a piece of a manifest; the last ones are remembered, as neighbours are asked for in turn."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise PipelineError(f"cannot read {path}: {(error.strerror or str(error)).lower()}") from None
+    if hashlib.sha256(data).hexdigest() != sha256:
+        raise PipelineError(f"{path} is damaged: restore it, or ingest the logs into a new folder")
+    details = []
+    for line in data.splitlines():
+        try:
+            details.append(read_record(PartDetails, json.loads(line), str(path)))
+        except (ValueError, RecursionError) as error:
+            raise PipelineError(f"cannot read {path}: {error}") from None
+        details[-1].check(str(path))
+    return tuple(details)
+
+
+def _source_of(label: str, sources: dict[str, str]) -> str:
     """Return the source that a log lies in: its label begins with that of the source."""
     places = [label, *(label[: slash.start()] for slash in re.finditer("/", label))]
     first = next(iter(sources))  # standard input, the only source of its batch, has another name while it is read
@@ -196,13 +303,34 @@ def _source_of(label: str, sources: dict[str, None]) -> str:
 
 def data_fingerprint(manifest: Manifest) -> str:
     """Hash the sources, by their paths and bytes, and the options that a dataset was made from."""
-    facts = json.dumps([list(map(vars, manifest.sources)), asdict(manifest.options)], sort_keys=True)
-    return hashlib.sha256(facts.encode()).hexdigest()[:32]
+    return manifest.data or fingerprint_sources(manifest.sources, manifest.options)
+
+
+def fingerprint_sources(sources: Iterable[SourceFile], options: Settings) -> str:
+    """Return `data_fingerprint` of these sources and options."""
+    digest = hashlib.sha256(b"[[")  # the JSON of all, never in memory at once
+    for number, source in enumerate(sources):
+        digest.update((", " if number else "").encode() + json.dumps(vars(source), sort_keys=True).encode())
+    digest.update(b"], " + json.dumps(asdict(options), sort_keys=True).encode() + b"]")
+    return digest.hexdigest()[:32]
+
+
+_LEFT_OUT = {"folder"}
+_UNLESS_EMPTY = {"pieces", "data", "packed_logs"}
+
+
+def _fields_to_write(record: Any) -> dict[str, Any]:
+    """Return the fields of a record; those that most datasets lack are left out where they are empty."""
+    return {
+        name: value
+        for name, value in vars(record).items()
+        if name not in _LEFT_OUT and (value or name not in _UNLESS_EMPTY)
+    }
 
 
 def as_json(record: Any) -> str:
     """Return a record as a line of JSON; the same record gives the same bytes."""
-    return json.dumps(record, default=vars, sort_keys=True) + "\n"  # `asdict` would copy all of it
+    return json.dumps(record, default=_fields_to_write, sort_keys=True) + "\n"  # `asdict` would copy all of it
 
 
 def read_manifest(folder: Path | str) -> Manifest:
@@ -232,9 +360,10 @@ def read_manifest(folder: Path | str) -> Manifest:
             f"{folder} has rows of version {str(version)[:20]}, and this program reads version {SCHEMA_VERSION}: "
             f"ingest the logs again, {_ingest_command(content, folder)}"
         )
+    content.pop("folder", None)
     manifest = read_record(Manifest, content, str(path))
     _check(manifest, path)
-    return manifest
+    return replace(manifest, folder=folder)
 
 
 def read_record(kind: Any, value: Any, where: str) -> Any:
@@ -285,7 +414,7 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
 
 def _not_a(kind: Any) -> _MisfitError:
     called = {int: "a whole number", str: "text", bool: "true or false", list: "a list", dict: "an object"}
-    return _MisfitError(f"is not {called[kind]}: ingest the logs into a new folder")
+    return _MisfitError(f"is not {called[kind]}: {_AGAIN}")
 
 
 def _record_reader(kind: Any) -> Callable[[Any], Any]:
@@ -344,7 +473,7 @@ def _check(manifest: Manifest, path: Path) -> None:
     """Refuse a manifest whose parts refer to nothing, lead out of the dataset or contradict each other."""
 
     def wrong(what: str) -> PipelineError:
-        return PipelineError(f"{path}: {what}: ingest the logs into a new folder")
+        return PipelineError(f"{path}: {what}: {_AGAIN}")
 
     parts = {part.name for part in manifest.parts}
     sources = {source.file for source in manifest.sources}
@@ -353,20 +482,23 @@ def _check(manifest: Manifest, path: Path) -> None:
     for batch in manifest.batches:
         if not sources.issuperset(batch.sources) or not parts.issuperset(batch.parts):
             raise wrong(f"batch {batch.key!r} names a source or part that is not there")
-        if any(len(pair) != 2 for pair in batch.skipped):
-            raise wrong(f"batch {batch.key!r} has a file left out without a reason")
-        if any(len(pair) != 2 or not _SHA256.fullmatch(pair[1]) for pair in batch.packed or []):
-            raise wrong(f"batch {batch.key!r} has a log in an archive without a checksum")
         if batch.packed and not batch.sources:
             raise wrong(f"batch {batch.key!r} has logs and no source")
+    for piece in manifest.pieces:
+        if not _PIECE.fullmatch(piece.path) or not _SHA256.fullmatch(piece.sha256) or piece.bytes < 0:
+            raise wrong(f"{piece.path[:200]!r} is not a piece that ingest writes")
+    if manifest.pieces and (manifest.sources or manifest.batches):
+        raise wrong("it has logs of its own beside those in pieces")
     if manifest.options.hold_out not in HELD_OUT:
         raise wrong(f"it holds out {manifest.options.hold_out[:40]!r}, neither deals nor players")
-    if sorted(name for batch in manifest.batches for name in batch.parts) != sorted(parts):
+    if not manifest.pieces and sorted(name for batch in manifest.batches for name in batch.parts) != sorted(parts):
         raise wrong("a part is in no batch, or in two")
     if manifest.options.game is not None and len(manifest.options.game) != 2:
         raise wrong("the game given needs a name and a definition")
     for part in manifest.parts:
         check_part(part, manifest.games, str(path))
+    for line in manifest.details() if not manifest.pieces else ():
+        line.check(str(path))
     if len({file.path for file in manifest.files}) < len(manifest.files):
         raise wrong("a file is named twice")
 
@@ -386,12 +518,7 @@ def check_part(part: Part, games: dict[str, str], where: str) -> None:
             or min(file.rows, file.bytes, *file.agents.values()) < 0
             or not _SHA256.fullmatch(file.sha256)
         ):
-            raise PipelineError(
-                f"{where}: {file.path[:200]!r} is not a file that ingest writes: ingest the logs into a new folder"
-            )
-    for counts in part.logs.values():
-        if any(len(match) != 3 for match in counts.matches.values()):
-            raise PipelineError(f"{where}: a match needs three numbers: ingest the logs into a new folder")
+            raise PipelineError(f"{where}: {file.path[:200]!r} is not a file that ingest writes: {_AGAIN}")
 
 
 def _ingest_command(content: Any, folder: Path) -> str:

@@ -79,7 +79,7 @@ def verify(folder: Path | str) -> list[str]:
     Every byte is read. Nothing wrong gives an empty list; a damaged manifest raises `PipelineError`.
     """
     folder = Path(folder)
-    files = read_manifest(folder).files
+    manifest = read_manifest(folder)
 
     def problem(file: File) -> str | None:
         try:
@@ -89,7 +89,13 @@ def verify(folder: Path | str) -> list[str]:
             return str(error)
 
     with ThreadPoolExecutor(processors()) as pool:
-        return [sentence for sentence in pool.map(problem, files) if sentence]
+        problems = [sentence for sentence in pool.map(problem, manifest.files) if sentence]
+    try:
+        for _ in manifest.details():
+            pass
+    except PipelineError as error:
+        problems.append(str(error))
+    return problems
 
 
 @contextmanager

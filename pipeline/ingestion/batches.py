@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,13 +21,13 @@ from pipeline.ingestion.log_context import LogContext, context_after, first_cont
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.parts import PartLines, PartText, build_part
 from pipeline.ingestion.plan import PlannedBatch
-from pipeline.ingestion.readers import LogPiece, log_pieces, open_source
+from pipeline.ingestion.readers import CountedStream, LogPiece, log_pieces, open_source
 from pipeline.ingestion.sources import LogSource, SkippedFile, check_unchanged
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 
-PART_BYTES, PART_LINES = 12 << 20, 1 << 19
-"""of logs in a part: the second bounds the memory that short lines take"""
+PART_BYTES, PART_LINES, PART_FILES = 12 << 20, 1 << 19, 1 << 12
+"""of logs in a part: the others bound the memory that short lines and short logs take"""
 CHUNK_BYTES, CHUNK_LINES = 1 << 20, 1 << 17
 """of logs scanned at a time"""
 MOST_SKIPPED = 100_000
@@ -37,7 +37,7 @@ PARTS_BUILT = 2
 
 
 class FinishedBatch(NamedTuple):
-    """A batch whose parts have been written."""
+    """A batch whose parts have been written; what it holds of each log stands in the notes alone."""
 
     entry: Batch
     parts: list[Part]
@@ -54,7 +54,7 @@ class HandProgress:
 
     def add(self, parts: Sequence[Part], bytes_read: int) -> None:
         """Report that parts are finished, up to which so many bytes have been read."""
-        self.hands += sum(log.hands for part in parts for log in part.logs.values())
+        self.hands += sum(part.hands for part in parts)
         self.report(self.hands, round(self.hands * self.total_bytes / bytes_read) if bytes_read else 0)
 
 
@@ -68,7 +68,7 @@ class BatchReader:
     """files that are no logs, and why"""
     bytes_read: int = 0
     packed: list[list[str]] = field(default_factory=list)
-    """logs that are compressed or in archives, each with the SHA-256 of its bytes"""
+    """logs since the last part that are compressed or in archives, each with the SHA-256 of its bytes"""
     piped_sha256: str = ""
     """of standard input, when it has been read"""
 
@@ -79,13 +79,23 @@ class BatchReader:
             before = self.bytes_read
             for piece, lines in self._lines(member.source):
                 if part.is_full:
-                    yield part.finish(self.bytes_read)
+                    yield part.finish(self.bytes_read, self._take_packed())
                     part = _PartCutter()
                 part.add(lines)
                 self.bytes_read = before + min(piece.read, member.source.size)
             self.bytes_read = before + member.source.size
         if part.text.files:
-            yield part.finish(self.bytes_read)
+            yield part.finish(self.bytes_read, self._take_packed())
+
+    def _collect_packed(self, stream: CountedStream) -> None:
+        """Take over the packed logs that a stream has seen the end of."""
+        self.packed += stream.packed
+        stream.packed.clear()
+
+    def _take_packed(self) -> list[list[str]]:
+        """Return the packed logs that have ended since this was called last."""
+        packed, self.packed = self.packed, []
+        return packed
 
     def _lines(self, source: LogSource) -> Iterator[tuple[LogPiece, PartLines]]:
         """Yield the pieces of a source's logs and hand histories, each with its lines and their context."""
@@ -93,6 +103,7 @@ class BatchReader:
         context: LogContext | None = None
         with open_source(source) as stream:
             for piece in log_pieces(source, stream):
+                self._collect_packed(stream)
                 if isinstance(piece, SkippedFile):
                     if source.explicit and piece.label == source.label:
                         raise PipelineError(f"{piece.label} {piece.reason}")
@@ -115,7 +126,7 @@ class BatchReader:
                 line += piece.data.count(b"\n")
                 if piece.decimals < 0:
                     context = context_after(self.options, here, piece.data, piece.ahead)
-            self.packed += stream.packed
+            self._collect_packed(stream)
             if source.is_piped:
                 self.piped_sha256 = stream.fingerprint()
         check_unchanged(source)
@@ -131,7 +142,7 @@ class _PartCutter:
     @property
     def is_full(self) -> bool:
         """Return whether the next lines belong to another part."""
-        return self.bytes >= PART_BYTES or self.lines >= PART_LINES
+        return self.bytes >= PART_BYTES or self.lines >= PART_LINES or len(self.text.files) >= PART_FILES
 
     def add(self, lines: PartLines) -> None:
         """Add lines to the last chunk, or to a new one if that is full."""
@@ -148,9 +159,9 @@ class _PartCutter:
         self.lines += count
         self.chunk_lines += count
 
-    def finish(self, bytes_read: int) -> PartText:
-        """Return the part, up to whose end so many bytes of the batch have been read."""
-        self.text.bytes_read = bytes_read
+    def finish(self, bytes_read: int, packed: list[list[str]]) -> PartText:
+        """Return the part, up to whose end so many bytes of the batch have been read and these packed logs ended."""
+        self.text.bytes_read, self.text.packed = bytes_read, packed
         return self.text
 
 
@@ -193,7 +204,12 @@ def _read_notes(batch: PlannedBatch, folder: DatasetFolder) -> FinishedBatch | N
     """Return a batch that an earlier run finished; None if it or one of its parts is missing."""
     entry: Batch | None = folder.read_note(Batch, batch.key)
     parts = [folder.read_note(Part, name) for name in entry.parts] if entry else []
-    return FinishedBatch(entry, parts) if entry and all(parts) else None
+    return FinishedBatch(entry, list(map(_without_logs, parts))) if entry and all(parts) else None
+
+
+def _without_logs(part: Part) -> Part:
+    """Return a part without what stands in its note of each log."""
+    return replace(part, logs={}, packed_logs=[])
 
 
 def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: DatasetFolder, pool: Executor) -> Part:
@@ -206,12 +222,12 @@ def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: 
         }
         part = build_part(name, reader.batch.key, text, folder.staging, reader.options, about, pool)
         folder.write_note(part, part.name)
-    return part
+    return _without_logs(part)
 
 
 def _finish_batch(reader: BatchReader, building: list[Future[Part]], folder: DatasetFolder) -> FinishedBatch:
     """Wait for the parts of a batch that was read to its end and note that it is finished."""
     parts, batch = [part.result() for part in building], reader.batch
-    entry = Batch(batch.key, batch.labels, reader.skipped, [part.name for part in parts], reader.packed)
+    entry = Batch(batch.key, batch.labels, reader.skipped, [part.name for part in parts], [])
     folder.write_note(entry, batch.key)
-    return FinishedBatch(entry, parts)
+    return FinishedBatch(replace(entry, sources=[], skipped=[]), parts)

@@ -16,32 +16,37 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 from pipeline.dataset.manifest import (
+    LISTED_LOGS,
     MANIFEST,
     Batch,
     File,
     Manifest,
     Part,
+    PartDetails,
+    Piece,
     Settings,
     as_json,
     check_part,
+    fingerprint_sources,
     read_manifest,
     read_record,
 )
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.plan import HashedSource, recorded_source
+from pipeline.ingestion.plan import HashedSource, PlannedBatch, recorded_source
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
 
 UNFINISHED = ".unfinished"
-_OURS = re.compile(r"[0-9a-f]{16}-\d{3,}(\..*)?\.parquet")
-_TABLES = ("hands", "decisions", "rejected")
+_OURS = re.compile(r"[0-9a-f]{16}(-\d{3,}(\..*)?\.parquet|\.jsonl)")
+_FOLDERS = ("hands", "decisions", "rejected", "manifest")
 
 
 @contextmanager
@@ -66,6 +71,8 @@ class DatasetFolder:
         self.staging = out / UNFINISHED
         self._handle = handle
         """the open folder whose lock this run holds; None where another process holds it for this one"""
+        self.broken: set[str] = set()
+        """keys of batches of which a file is missing"""
 
     def check_place(self) -> None:
         """Refuse to go on if the folder that was locked is no longer the one that has this name."""
@@ -83,7 +90,7 @@ class DatasetFolder:
     def open(self, settings: Settings) -> Manifest:
         """Return the folder's manifest, an empty one if new; refuse other options, clear leftovers of a killed run.
 
-        Batches of which a file is missing are not in the manifest returned: they are ingested again.
+        Batches of which a file is missing are `broken` then: they are ingested again.
         """
         self.check_place()
         for leftover in self.out.glob(f".{MANIFEST}.*"):
@@ -103,11 +110,13 @@ class DatasetFolder:
                     f"{self.out} was made with {name} = {json.dumps(made[name])}, not {json.dumps(value)}: "
                     "give the same options or use another folder"
                 )
-        return self._without_missing(manifest, self.settle(manifest))
+        self._find_broken(manifest, self.settle(manifest))
+        return manifest
 
     def settle(self, manifest: Manifest) -> list[str]:
         """Put every file that the manifest names in its place and remove those it does not; return the missing ones."""
-        named = {file.path: file for file in manifest.files}
+        named: dict[str, File | Piece] = {file.path: file for file in manifest.files}
+        named |= {piece.path: piece for piece in manifest.pieces}
         missing = []
         for name, file in sorted(named.items()):
             target, staged = self._inside(name), self._inside(f"{UNFINISHED}/{name}")
@@ -122,8 +131,8 @@ class DatasetFolder:
                     f"{target} is damaged ({target.stat().st_size:,} bytes, not {file.bytes:,}): restore it, or ingest "
                     "the logs into another folder"
                 )
-        for folder in _TABLES:
-            for path in sorted(self._inside(folder).rglob("*.parquet")):
+        for folder in _FOLDERS:
+            for path in sorted(self._inside(folder).rglob("*.*")):
                 if _OURS.fullmatch(path.name) and path.relative_to(self.out).as_posix() not in named:
                     path.unlink()
             for path in sorted((self.out / folder).rglob("*"), reverse=True):
@@ -131,23 +140,21 @@ class DatasetFolder:
                     path.rmdir()
         return missing
 
-    def _without_missing(self, manifest: Manifest, missing: list[str]) -> Manifest:
-        """Return a manifest without the batches that have missing files; refuse it where their logs are gone."""
-        if not missing:
-            return manifest
-        broken = {part.batch for part in manifest.parts if any(file.path in missing for file in part.files)}
-        labels = {label for batch in manifest.batches if batch.key in broken for label in batch.sources}
-        for entry in manifest.sources:
-            if entry.file in labels and not recorded_source(entry).still_there:
+    def _find_broken(self, manifest: Manifest, missing: list[str]) -> None:
+        """Note the batches that have missing files; refuse the dataset where their logs are gone."""
+        for piece in manifest.pieces:
+            if piece.path in missing:
                 raise PipelineError(
-                    f"{self.out / missing[0]} is missing, and so is {entry.file}, from which it could be made again: "
-                    "restore one of them, or ingest the logs into another folder"
+                    f"{self.out / piece.path} is missing: restore it, or ingest the logs into another folder"
                 )
-        return replace(
-            manifest,
-            batches=[batch for batch in manifest.batches if batch.key not in broken],
-            parts=[part for part in manifest.parts if part.batch not in broken],
-        )
+        self.broken = {part.batch for part in manifest.parts if any(file.path in missing for file in part.files)}
+        for line in manifest.details() if self.broken else ():
+            for entry in line.sources if line.batch in self.broken else ():
+                if not recorded_source(entry).still_there:
+                    raise PipelineError(
+                        f"{self.out / missing[0]} is missing, and so is {entry.file}, from which it could be made "
+                        "again: restore one of them, or ingest the logs into another folder"
+                    )
 
     def _inside(self, path: str) -> Path:
         """Return a path below the dataset; refuse it if a link leads out of the dataset."""
@@ -164,8 +171,11 @@ class DatasetFolder:
         with replacing(self.staging / f"{name}.json") as temporary:
             temporary.write_text(as_json(record), encoding="utf-8")
 
-    def read_note(self, kind: type[Any], name: str) -> Any:
-        """Return the record of a part or batch that an earlier run finished; None without it or without its files."""
+    def read_note(self, kind: type[Any], name: str, trusted: bool = False) -> Any:
+        """Return the record of a part or batch that is finished; None without it or without its files.
+
+        Notes that this run has written may be `trusted`; parts of standard input have no lasting names yet in theirs.
+        """
         path = self.staging / f"{name}.json"
         if not path.exists():
             return None
@@ -173,13 +183,13 @@ class DatasetFolder:
             record = read_record(kind, json.loads(path.read_bytes()), str(path))
         except (OSError, ValueError, RecursionError) as error:
             raise PipelineError(f"{path} is damaged ({error}): remove {self.staging}") from None
-        if isinstance(record, Part):
+        if isinstance(record, Part) and not trusted:
             check_part(record, record.games, str(path))
             if not all(self._is_there(file) for file in record.files):
                 return None
         return record
 
-    def _is_there(self, file: File) -> bool:
+    def _is_there(self, file: File | Piece) -> bool:
         """Return whether a file is in its place or among those that are finished, with as many bytes as it should."""
         paths = self._inside(file.path), self._inside(f"{UNFINISHED}/{file.path}")
         return any(path.is_file() and path.stat().st_size == file.bytes for path in paths)
@@ -187,29 +197,104 @@ class DatasetFolder:
     # Commit
 
     def next_manifest(
-        self, batches: list[tuple[Batch, list[Part]]], sources: list[HashedSource], settings: Settings
+        self,
+        before: Manifest,
+        batches: Sequence[PlannedBatch],
+        sources: Sequence[HashedSource],
+        settings: Settings,
+        count: Callable[[PartDetails], None],
     ) -> Manifest:
-        """Return the manifest of a dataset of these batches and sources."""
-        parts = [part for _, batch_parts in batches for part in batch_parts]
+        """Return the manifest of a dataset of these batches and sources; large ones are written in pieces.
+
+        `count` is called with what it says of each part's logs.
+        """
+        parts: list[Part] = []
+        waiting: list[PartDetails] = []
+        pieces: list[Piece] = []
+        logs = waiting_logs = 0
+        for line in self._details(before, batches, parts):
+            count(line)
+            waiting.append(line)
+            size = max(len(line.logs), len(line.sources))
+            logs, waiting_logs = logs + size, waiting_logs + size
+            if logs > LISTED_LOGS and waiting_logs >= LISTED_LOGS:
+                pieces.append(self._write_piece(waiting))
+                waiting, waiting_logs = [], 0
+        is_listed = logs <= LISTED_LOGS
+        if waiting and not is_listed:
+            pieces.append(self._write_piece(waiting))
+            waiting = []
+        listed = {line.part: line.logs for line in waiting}
         about = [asdict(settings), sorted(source.sha256 for source in sources)]
         return Manifest(
             schema=SCHEMA_VERSION,
             fingerprint=hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest(),
             options=settings,
             games=dict(sorted({name: text for part in parts for name, text in part.games.items()}.items())),
-            sources=[source.entry for source in sources],
-            batches=[batch for batch, _ in batches],
-            parts=parts,
+            sources=[source.entry for source in sources] if is_listed else [],
+            batches=[_batch_of(key, list(lines)) for key, lines in groupby(waiting, lambda line: line.batch)],
+            parts=[replace(part, logs=listed.get(part.name, {}), packed_logs=[]) for part in parts],
+            pieces=pieces,
+            data="" if is_listed else fingerprint_sources((source.entry for source in sources), settings),
+            folder=self.out,
         )
+
+    def _details(self, before: Manifest, batches: Sequence[PlannedBatch], parts: list[Part]) -> Iterator[PartDetails]:
+        """Yield what is known of the logs of batches, from the last manifest or notes; add their parts to `parts`."""
+        ingested = before.batch_keys - self.broken
+        old = {part.name: part for part in before.parts}
+        for batch in batches:
+            if batch.key in ingested:
+                lines = before.batch_details(batch.key)
+                parts += [replace(old[line.part], logs={}) for line in lines if line.part]
+                yield from lines
+                continue
+            entry: Batch = self._noted(Batch, batch.key)
+            sources, skipped = [member.entry for member in batch.members], entry.skipped
+            packed = entry.packed or []
+            for name in entry.parts or [""]:
+                part: Part | None = self._noted(Part, name) if name else None
+                if part:
+                    parts.append(replace(part, logs={}, packed_logs=[]))
+                packed += part.packed_logs if part else []
+                yield PartDetails(batch.key, name, sources, skipped, packed, part.logs if part else {})
+                sources, skipped, packed = [], [], []
+
+    def _noted(self, kind: type[Any], name: str) -> Any:
+        """Return the note of a part or batch that this run has finished."""
+        self.check_place()
+        record = self.read_note(kind, name, trusted=True)
+        if record is None:
+            raise PipelineError(f"{self.out} lacks what was written there ({name}): run again")
+        return record
+
+    def _write_piece(self, lines: Sequence[PartDetails]) -> Piece:
+        """Write a piece of the manifest among the finished files, unless it is in its place."""
+        data = "".join(map(as_json, lines)).encode()
+        digest = hashlib.sha256(data).hexdigest()
+        piece = Piece(f"manifest/{digest[:16]}.jsonl", len(data), digest, list(dict.fromkeys(ln.batch for ln in lines)))
+        if not self._is_there(piece):
+            self.check_place()
+            with replacing(self.staging / piece.path) as temporary:
+                temporary.write_bytes(data)
+        return piece
 
     def commit(self, before: Manifest, after: Manifest) -> None:
         """Replace the manifest, move files to their places and remove what is no longer needed."""
         self.check_place()
-        if after != before:
-            for file in after.files:
+        if after != before or self.broken:
+            written: list[File | Piece] = [*after.files, *after.pieces]
+            for file in written:
                 if not self._is_there(file):
                     raise PipelineError(f"{self.out / file.path} is gone though it was written: run again")
             after.write(self.out)
             if missing := self.settle(after):
                 raise PipelineError(f"{self.out / missing[0]} is gone though it was written: run again")
         shutil.rmtree(self.staging, ignore_errors=True)
+
+
+def _batch_of(key: str, lines: Sequence[PartDetails]) -> Batch:
+    """Return the entry of a batch in a manifest that lists its logs itself."""
+    packed = None if lines[0].packed is None else [pair for line in lines for pair in line.packed or []]
+    labels = [source.file for source in lines[0].sources]
+    return Batch(key, labels, lines[0].skipped, [line.part for line in lines if line.part], packed)

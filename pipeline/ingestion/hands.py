@@ -145,11 +145,23 @@ class _Scan:
             state["comments"] += 1
             state["line"] += 1
             state["place"] += len(line) + 1
-        scanned.rejected = scanned.rejected[: int(state["rejected"][0])]
+        scanned.rejected = scanned.rejected[: int(state["rejected"][0])].copy()
         scanned.lines = int(state["line"][0]) - self.first_line
         scanned.comments = int(state["comments"][0])
         scanned.scores = int(state["scores"][0])
+        self._trim()
         return scanned
+
+    def _trim(self) -> None:
+        """Give back what the last buffer has too much: a part of thousands of short logs would take a gigabyte."""
+        used, whole = int(self.state["actions"][0]), self.buffer
+        if 2 * used > len(whole.rows):
+            return
+        names = ("places", "totals", "labels", "rows")
+        short = {name: getattr(whole, name)[:used].copy() for name in names}
+        for hands in self.scanned.matches:
+            if hands.buffer.rows is whole.rows:
+                hands.buffer = hands.buffer._replace(**short)
 
     def _scan_match(self, match: LogMatch) -> int:
         """Scan up to the next header (or what looks like one); return why the kernel stopped."""

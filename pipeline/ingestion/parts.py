@@ -59,6 +59,8 @@ class PartText:
     chunks: list[list[PartLines]] = field(default_factory=list)
     bytes_read: int = 0
     """of the batch's sources, up to the end of the part"""
+    packed: list[list[str]] = field(default_factory=list)
+    """see `Part.packed_logs`"""
 
 
 @dataclass
@@ -152,7 +154,7 @@ def scan_chunk(lines: Sequence[PartLines], options: Options) -> Chunk:
         side = options.split.held_out(piece.label)
         chunk.hands += [FileHands(hands, piece.file, side) for hands in scanned.matches if len(hands.records)]
         if len(scanned.rejected):
-            chunk.rejected.append(RejectedLines(piece.file, piece.data, scanned.rejected.copy(), REASONS))
+            chunk.rejected.append(RejectedLines(piece.file, piece.data, scanned.rejected, REASONS))
         chunk.count(piece.label).add(_line_counts(scanned))
         seen += [(piece.label, set(np.unique(hands.records["lineup"]).tolist())) for hands in scanned.matches]
     texts = lineups.texts()
@@ -297,7 +299,8 @@ def build_part(
     work.append((file, partial(rejected_table, rejected, text.files)))
     files = list(pool.map(lambda item: write(item[1](), folder, item[0], about), work))
     games = {game.name: game.text for game in rows.games.values()}
-    return Part(name, batch, files, games, {label: count.entry(options) for label, count in counts.items()})
+    logs = {label: count.entry(options) for label, count in counts.items()}
+    return Part(name, batch, files, games, logs, text.packed)
 
 
 # Compiling

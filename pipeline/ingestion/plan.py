@@ -10,19 +10,23 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
+from itertools import groupby
 
 from pipeline.dataset.manifest import Manifest, Settings, SourceFile
 from pipeline.dataset.schema import SCHEMA_VERSION
-from pipeline.ingestion.sources import LogSource, is_url, path_at, printable, remote_state
+from pipeline.ingestion.sources import LogSource, path_at, printable, remote_state
 from pipeline.ingestion.summary import Summary
 from pipeline.runtime.errors import PipelineError
 
 SMALLEST, LARGEST = 6 << 20, 12 << 20
 """bytes of the sources of a batch (of more than one)"""
+FEWEST, MOST = 1 << 13, 1 << 14
+"""sources of a batch that would be smaller"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class HashedSource:
     """A source with its fingerprint."""
 
@@ -40,7 +44,7 @@ class HashedSource:
         try:
             if self.source.url:
                 return remote_state(self.source.url)[0] == self.source.size
-            return self.source.path is not None and self.source.path.stat().st_size == self.source.size
+            return not self.source.is_piped and path_at(self.source.place).stat().st_size == self.source.size
         except (OSError, ValueError, PipelineError):
             return False
 
@@ -65,11 +69,7 @@ class PlannedBatch:
 
 def recorded_source(entry: SourceFile) -> HashedSource:
     """Make a source from its entry in a manifest."""
-    if is_url(entry.path):
-        source = LogSource(entry.file, None, entry.bytes, False, url=entry.path)
-    else:
-        source = LogSource(entry.file, path_at(entry.path) if entry.path else None, entry.bytes, False)
-    return HashedSource(source, entry.sha256)
+    return HashedSource(LogSource(entry.file, entry.path, entry.bytes, False), entry.sha256)
 
 
 def merge_sources(
@@ -80,7 +80,7 @@ def merge_sources(
     The summary counts which are new, changed, unchanged or have the bytes of another.
     """
     added: set[str] = set()
-    merged = {entry.file: recorded_source(entry) for entry in manifest.sources}
+    merged = {entry.file: recorded_source(entry) for line in manifest.details() for entry in line.sources}
     owners = {hashed.sha256: label for label, hashed in merged.items() if hashed.source.size}
     for hashed in given:
         label, sha256 = hashed.source.label, hashed.sha256
@@ -109,20 +109,25 @@ def batch_key(settings: Settings, members: list[HashedSource]) -> str:
     return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
 
-def plan_batches(sources: list[HashedSource], manifest: Manifest, settings: Settings) -> list[PlannedBatch]:
-    """Divide all sources into batches; what was ingested and is gone now stays in the batch it is in."""
+def plan_batches(
+    sources: list[HashedSource], manifest: Manifest, settings: Settings, broken: Collection[str] = ()
+) -> list[PlannedBatch]:
+    """Divide all sources into batches; what was ingested and is gone now stays in the batch it is in.
+
+    Parameters: `broken` are the keys of batches that have to be ingested again.
+    """
     by_label = {hashed.source.label: hashed for hashed in sources}
     fixed: list[PlannedBatch] = []
-    for entry in manifest.batches:
-        members = [by_label[label] for label in entry.sources]
-        gone = [hashed for hashed in members if not hashed.still_there]
+    for key, lines in groupby(manifest.details(), lambda line: line.batch):
+        members = [by_label[entry.file] for line in lines for entry in line.sources]
+        gone = [hashed for hashed in members if not hashed.still_there] if key not in broken else []
         if gone:
-            if batch_key(settings, members) != entry.key:
+            if batch_key(settings, members) != key:
                 raise PipelineError(
                     f"{gone[0].source.label} is gone, and is needed again since files beside it changed: "
                     "restore it, or ingest into another folder"
                 )
-            fixed.append(PlannedBatch(entry.key, members))
+            fixed.append(PlannedBatch(key, members))
     fixed_labels = {label for batch in fixed for label in batch.labels}
     loose: list[list[HashedSource]] = [[]]
     size = 0
@@ -136,7 +141,8 @@ def plan_batches(sources: list[HashedSource], manifest: Manifest, settings: Sett
         size += hashed.source.size
         # by the label alone, so that a new file moves the ends of the batch it falls in and no others
         is_boundary = int(hashlib.sha256(hashed.source.label.encode()).hexdigest()[:4], 16) % 16 == 0
-        if size >= LARGEST or (size >= SMALLEST and is_boundary):
+        many = len(loose[-1])
+        if size >= LARGEST or many >= MOST or ((size >= SMALLEST or many >= FEWEST) and is_boundary):
             loose.append([])
             size = 0
     return [*(PlannedBatch(batch_key(settings, members), members) for members in loose if members), *fixed]

@@ -364,7 +364,7 @@ def open_source(source: LogSource) -> Iterator[CountedStream]:
 def log_pieces(source: LogSource, stream: CountedStream, size: int = BLOCK) -> Iterator[LogPiece | SkippedFile]:
     """Yield the logs inside a source in pieces of about `size` bytes, and the files in it that are no logs.
 
-    A log that was compressed or in an archive is in `stream.packed` when all of it has been read.
+    A log that was compressed or in an archive is added to `stream.packed` when all of it has been read.
     """
     label = source.label
     try:

@@ -14,16 +14,17 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 
-from pipeline.dataset.manifest import Batch
+from pipeline.dataset.manifest import Batch, Part
 from pipeline.ingestion.batches import BatchReader, FinishedBatch, HandProgress, ingest_batches
 from pipeline.ingestion.commit import DatasetFolder, locked_dataset
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.parts import compile_kernels
 from pipeline.ingestion.plan import HashedSource, PlannedBatch, batch_key, merge_sources, plan_batches
 from pipeline.ingestion.sources import LogSource, find_sources, fingerprint
-from pipeline.ingestion.summary import Summary, check_dataset, fill_summary
+from pipeline.ingestion.summary import DatasetTotals, Summary
 from pipeline.poker.strength.board_tables import ensure_tables
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -34,6 +35,8 @@ TABLES_BYTES = 4 << 20
 """of logs, from which building the strength tables pays"""
 PIPED = "piped"
 """the key of standard input's batch while it is read"""
+HASHED = 256
+"""files hashed in one task: of a million tasks each takes more memory than the file's name"""
 DEFAULTS = Options()
 
 
@@ -76,10 +79,9 @@ def ingest(
         summary = Summary()
         hashed = _hash_sources(sources, folder, options, pool, progress, cluster)
         merged, added = merge_sources(hashed, before, summary)
-        batches = plan_batches(merged, before, options.settings)
-        entries: dict[str, Batch] = {batch.key: batch for batch in before.batches}
-        parts = {part.name: part for part in before.parts}
-        new = [batch for batch in batches if batch.key not in entries]
+        batches = plan_batches(merged, before, options.settings, folder.broken)
+        ingested = before.batch_keys - folder.broken
+        new = [batch for batch in batches if batch.key not in ingested]
         total = sum(batch.size for batch in new)
         use_tables = options.strength and total >= TABLES_BYTES
         if use_tables:
@@ -88,17 +90,14 @@ def ingest(
             compile_kernels()
         hand_progress = HandProgress(progress, total)
         if cluster:
-            finished = _spread_batches(new, folder, options, use_tables, hand_progress, cluster)
+            _spread_batches(new, folder, options, use_tables, hand_progress, cluster)
         else:
-            finished = ingest_batches([BatchReader(batch, options) for batch in new], folder, pool, hand_progress)
-        for batch in finished:
-            entries[batch.entry.key] = batch.entry
-            parts |= {part.name: part for part in batch.parts}
-        ordered = [(entry, [parts[name] for name in entry.parts]) for entry in (entries[b.key] for b in batches)]
-        after = folder.next_manifest(ordered, merged, options.settings)
-        check_dataset(after, added, options, strict)
+            ingest_batches([BatchReader(batch, options) for batch in new], folder, pool, hand_progress)
+        totals = DatasetTotals(options, added)
+        after = folder.next_manifest(before, batches, merged, options.settings, totals.add)
+        totals.check(strict)
         folder.commit(before, after)
-        fill_summary(after, summary)
+        totals.fill(summary, after)
     summary.skipped += [(skipped.label, skipped.reason) for skipped in left_out]
     summary.seconds = round(time.monotonic() - began, 3)
     return summary
@@ -139,14 +138,20 @@ def _hash_sources(
 ) -> list[HashedSource]:
     """Return sources with their fingerprints; standard input is ingested to get its own."""
     files = [source for source in sources if not source.is_piped]
-    hashes = cluster.map(fingerprint, files) if cluster else list(pool.map(fingerprint, files))
-    hashed = [HashedSource(source, sha256) for source, sha256 in zip(files, hashes, strict=True)]
+    some = [files[first : first + HASHED] for first in range(0, len(files), HASHED)]
+    hashes = cluster.map(_hash_files, some) if cluster else pool.map(_hash_files, some)
+    hashed = list(map(HashedSource, files, chain.from_iterable(hashes)))
     total = sum(source.size for source in files)
     return hashed + [
         _ingest_piped(source, folder, options, pool, HandProgress(progress, total))
         for source in sources
         if source.is_piped
     ]
+
+
+def _hash_files(files: Sequence[LogSource]) -> list[str]:
+    """Return the fingerprints of some files."""
+    return list(map(fingerprint, files))
 
 
 def _ingest_piped(
@@ -157,12 +162,14 @@ def _ingest_piped(
     for path in sorted(staging.rglob(f"{PIPED}*")):
         path.unlink()
     reader = BatchReader(PlannedBatch(PIPED, [HashedSource(source, "")]), options)
-    (finished,) = ingest_batches([reader], folder, pool, progress)
+    ingest_batches([reader], folder, pool, progress)
     sha256 = reader.piped_sha256
     hashed = HashedSource(replace(source, label=f"{source.label} {sha256[:8]}"), sha256)
     key = batch_key(options.settings, [hashed])
+    entry: Batch = folder.read_note(Batch, PIPED)
     names = []
-    for part in finished.parts:
+    for piped_name in entry.parts:
+        part: Part = folder.read_note(Part, piped_name, trusted=True)
         (staging / f"{part.name}.json").unlink()
         files = []
         for file in part.files:
@@ -172,7 +179,7 @@ def _ingest_piped(
         names.append(part.name.replace(PIPED, key))
         folder.write_note(replace(part, name=names[-1], batch=key, files=files), names[-1])
     (staging / f"{PIPED}.json").unlink()
-    folder.write_note(replace(finished.entry, key=key, sources=[hashed.source.label], parts=names), key)
+    folder.write_note(replace(entry, key=key, sources=[hashed.source.label], parts=names), key)
     return hashed
 
 

@@ -29,32 +29,32 @@ REMOTE_BLOCK = 4 << 20
 """bytes of a URL fetched at a time"""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class LogSource:
-    """A file to read: its path as it was given, and where it really is (None for URLs and standard input)."""
+    """A file to read: its path as it was given, and where it really is."""
 
     label: str
-    path: Path | None
+    place: str
+    """the URL, or the path's bytes as UTF-8 whatever the locale (there may be millions, and a `Path` takes a kilobyte);
+    nothing for standard input"""
     size: int
     explicit: bool
     """named by the user, not found in a folder or by a pattern"""
     changed: int = 0
     """when it was last written to, in nanoseconds; a stamp of a URL's state"""
-    url: str = ""
-    """of a file that is read through fsspec"""
 
     @property
     def is_piped(self) -> bool:
         """Return whether this is standard input, which can be read once only."""
-        return self.path is None and not self.url
+        return not self.place
 
     @property
-    def place(self) -> str:
-        """Return the URL or path, as the manifest has it: the path's bytes as UTF-8, whatever the locale."""
-        return self.url or (os.fsencode(self.path).decode("utf-8", "surrogateescape") if self.path else "")
+    def url(self) -> str:
+        """Return the URL of a file that is read through fsspec; nothing for others."""
+        return self.place if is_url(self.place) else ""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class SkippedFile:
     """A file that is no log, and why."""
 
@@ -87,7 +87,8 @@ def find_sources(
         except OSError as error:
             raise PipelineError(f"cannot read {label}: {(error.strerror or str(error)).lower()}") from None
         if not (explicit is False and label in sources):
-            sources[label] = LogSource(label, path.resolve(), status.st_size, explicit, status.st_mtime_ns)
+            place = os.fsencode(path.resolve()).decode("utf-8", "surrogateescape")
+            sources[label] = LogSource(label, place, status.st_size, explicit, status.st_mtime_ns)
 
     for given in inputs:
         path = locate(given)
@@ -97,11 +98,11 @@ def find_sources(
         if "\0" in text:
             raise PipelineError(f"no file or folder {text!r}")
         if text == "-":
-            sources["-"] = LogSource(STANDARD_INPUT, None, 0, True)
+            sources["-"] = LogSource(STANDARD_INPUT, "", 0, True)
         elif is_url(text):
             for remote in find_remote(text):
                 label = printable(remote.url)
-                sources[label] = LogSource(label, None, remote.size, remote.explicit, remote.stamp, remote.url)
+                sources[label] = LogSource(label, remote.url, remote.size, remote.explicit, remote.stamp)
         elif path.is_dir():
             for child in _below(path, left_out, own):
                 add(child, explicit=False)

@@ -1,17 +1,18 @@
 """The summary of a run of ingest: the dataset's totals, what the run added or left out, and what it refuses.
 
-The dataset's manifest goes in, a `Summary` comes out, which the command prints. `check_dataset` alone decides what
-counts as an error.
+What the manifest says of each part's logs goes in, a `Summary` comes out, which the command prints.
+`DatasetTotals.check` alone decides what counts as an error.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Container
 from dataclasses import asdict, dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
-from pipeline.dataset.manifest import Batch, LogCounts, Manifest
+from pipeline.dataset.manifest import LogCounts, Manifest, PartDetails
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.parts import FileCounts
 from pipeline.ingestion.sources import STANDARD_INPUT
@@ -53,61 +54,99 @@ class Summary:
         return asdict(self)
 
 
-def check_dataset(manifest: Manifest, added: set[str], options: Options, strict: bool) -> None:
-    """Refuse what was not asked for: rejected lines when strict, no hands at all, agents that are not there.
+class DatasetTotals:
+    """Totals of a dataset, added up part by part, and the check of what was not asked for."""
 
-    `added` are the sources that are new or changed in this run.
-    """
-    logs = [(label, log) for part in manifest.parts for label, log in part.logs.items()]
-    bad = next(((label, log) for label, log in logs if log.rejected), None)
-    if strict and bad:
-        total = sum(log.rejected for _, log in logs)
-        reason = max(bad[1].reasons, key=bad[1].reasons.__getitem__)
-        raise PipelineError(f"{total} lines rejected, which --strict forbids; first in {bad[0]} ({reason})")
-    fresh = [log for label, log in logs if _lies_in(label, added) or label.startswith(STANDARD_INPUT)]
-    if added and not any(log.hands for log in fresh):
-        raise PipelineError(f"no hand found in {_shorten(sorted(added))}: {_why_no_hand(fresh, manifest.batches)}")
-    players = {options.rename(name) for _, log in logs for name in log.names}
-    for agent in options.agents:
-        if agent not in players:
-            raise PipelineError(f"no hand of agent {agent!r}{nearest(agent, players)}")
+    def __init__(self, options: Options, added: set[str]) -> None:
+        """Begin at nothing; `added` are the sources that are new or changed in this run."""
+        self.options, self.added = options, added
+        self.total, self.fresh = FileCounts(), FileCounts()
+        self.skipped: list[tuple[str, str]] = []
+        self.logs = 0
+        self.first_rejected: tuple[str, LogCounts] | None = None
+        self.players: set[str] = set()
+        self.truncated: list[str] = []
+        self.misnamed: dict[str, str] = {}
+        self._batch = ""
+        self._part_logs: Container[str] = ()
+        """of the part before: a log may go on in the next"""
+        self._unfinished: dict[str, FileCounts] = {}
+        """logs of the batch that are cut short unless they go on in another part"""
 
+    def add(self, line: PartDetails) -> None:
+        """Add the logs of a part."""
+        if line.batch != self._batch:
+            self._end_batch()
+            self._batch, self._part_logs = line.batch, ()
+        self.skipped += [(label, reason) for label, reason in line.skipped]
+        for label, log in line.logs.items():
+            self.logs += label not in self._part_logs
+            self.total.add(log)
+            self.total.names.clear()
+            if _lies_in(label, self.added) or label.startswith(STANDARD_INPUT):
+                self.fresh.add(log)
+                self.fresh.names.clear()
+            if log.rejected and self.first_rejected is None:
+                self.first_rejected = label, log
+            if self.options.agents:
+                self.players.update(map(self.options.rename, log.names))
+            self._check_log(label, log)
+        self.total.matches.clear()
+        self.fresh.matches.clear()
+        self._part_logs = line.logs
 
-def _why_no_hand(logs: list[LogCounts], batches: list[Batch]) -> str:
-    """Return why there is no hand: reasons of lines, else of files."""
-    reasons: dict[str, int] = {}
-    for log in logs:
-        for reason, count in log.reasons.items():
-            reasons[reason] = reasons.get(reason, 0) + count
-    by_line = "; ".join(f"{count:,} lines {reason}" for reason, count in sorted(reasons.items(), key=_by_count))
-    skipped = [f"{label} {reason}" for batch in batches for label, reason in batch.skipped]
-    return by_line or "; ".join(skipped[:3]) or "no lines"
-
-
-def fill_summary(manifest: Manifest, summary: Summary) -> None:
-    """Fill the summary from the dataset."""
-    logs: dict[str, FileCounts] = {}
-    for batch in manifest.batches:
-        summary.skipped += [(label, reason) for label, reason in batch.skipped]
-    for part in manifest.parts:
-        summary.decisions += sum(file.rows for file in part.files if file.street)
-        for label, log in part.logs.items():
-            logs.setdefault(label, FileCounts()).add(log)
-    total = FileCounts()
-    for label, counts in sorted(logs.items()):
-        total.add(counts)
+    def _check_log(self, label: str, log: LogCounts) -> None:
+        """Note whether a log is cut short, and whether its name lacks one of the players."""
+        counts = self._unfinished.pop(label, None) or FileCounts()
+        counts.add(log)
         if counts.truncated:
-            summary.truncated.append(label)
+            self._unfinished[label] = counts
         base = PurePosixPath(label).name
-        missing = [name for name in sorted(counts.names) if name not in base] if _NAMED.match(base) else []
+        missing = [name for name in log.names if name not in base] if _NAMED.match(base) else []
         if missing:
-            summary.misnamed.append((label, missing[0]))
-    summary.files = len(logs)
-    for name in ("lines", "comments", "scores", "hands", "rejected"):
-        setattr(summary, name, getattr(total, name))
-    summary.histories = total.histories
-    summary.big_blinds = dict(sorted(total.big_blinds.items(), key=lambda item: float(item[0])))
-    summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
+            self.misnamed[label] = min([*missing, self.misnamed.get(label, missing[0])])
+
+    def _end_batch(self) -> None:
+        """Take it that no log of the batch goes on."""
+        self.truncated += self._unfinished
+        self._unfinished.clear()
+
+    def check(self, strict: bool) -> None:
+        """Refuse what was not asked for: rejected lines when strict, no hands at all, agents that are not there."""
+        if strict and self.first_rejected:
+            label, log = self.first_rejected
+            reason = max(log.reasons, key=log.reasons.__getitem__)
+            raise PipelineError(
+                f"{self.total.rejected} lines rejected, which --strict forbids; first in {label} ({reason})"
+            )
+        if self.added and not self.fresh.hands:
+            raise PipelineError(f"no hand found in {_shorten(sorted(self.added))}: {self._why_no_hand()}")
+        for agent in self.options.agents:
+            if agent not in self.players:
+                raise PipelineError(f"no hand of agent {agent!r}{nearest(agent, self.players)}")
+
+    def _why_no_hand(self) -> str:
+        """Return why there is no hand: reasons of lines, else of files."""
+        reasons = sorted(self.fresh.reasons.items(), key=_by_count)
+        by_line = "; ".join(f"{count:,} lines {reason}" for reason, count in reasons)
+        return by_line or "; ".join(f"{label} {reason}" for label, reason in self.skipped[:3]) or "no lines"
+
+    def fill(self, summary: Summary, manifest: Manifest) -> None:
+        """Fill the summary."""
+        self._end_batch()
+        total = self.total
+        summary.skipped += self.skipped
+        summary.decisions = sum(file.rows for file in manifest.decisions)
+        summary.files, summary.truncated, summary.misnamed = (
+            self.logs,
+            sorted(self.truncated),
+            sorted(self.misnamed.items()),
+        )
+        for name in ("lines", "comments", "scores", "hands", "rejected"):
+            setattr(summary, name, getattr(total, name))
+        summary.histories = total.histories
+        summary.big_blinds = dict(sorted(total.big_blinds.items(), key=lambda item: float(item[0])))
+        summary.rejected_by_reason = dict(sorted(total.reasons.items(), key=_by_count))
 
 
 def _by_count(item: tuple[str, int]) -> tuple[int, str]:
