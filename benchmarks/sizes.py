@@ -18,7 +18,7 @@ from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
-from pipeline.dataset.load import decision_pieces
+from pipeline.dataset.load import select_rows
 from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.sizing import size_measures
 from pipeline.features.patterns import find_pattern
@@ -47,7 +47,7 @@ PLAYED = "tartanian5"
 
 def _sized(game: Game, data: Path, agent: str) -> Policy:
     """Return the amounts of an agent as a policy that says nothing else."""
-    sizes = fit_sizes(game, *raises_of(decision_pieces(data, [agent], game=game.name)))
+    sizes = fit_sizes(game, *raises_of(piece for _, piece in select_rows(data, [agent], game=game.name).pieces()))
     return Policy(agent, game, (), sizes=sizes)
 
 

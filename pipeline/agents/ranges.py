@@ -15,13 +15,12 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.agents.protocol import Agent
-from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, extend_betting, observe
-from pipeline.poker.cards import NO_CARD, Ranking, ranking
+from pipeline.dataset.decisions import MOST_ACTIONS, OBSERVATION, observe_hands
+from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.poker.game import Game, State, actions
-from pipeline.poker.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, S_ROUND, STATE_SIZE, apply, is_legal, label_of, start
+from pipeline.poker.rules import MOST_CHIPS, S_ACTOR, S_FINISHED, STATE_SIZE
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.kernels import kernel
 
 
 class Range(NamedTuple):
@@ -76,50 +75,6 @@ def holdings(game: Game, board: Array) -> Array:
     return holes[~np.isin(holes, board).any(axis=1)]
 
 
-@kernel
-def _observe_all(
-    rules: Array,
-    moves: Array,
-    sizes: Array,
-    position: int,
-    holes: Array,
-    board: Array,
-    tables: Ranking,
-    state: Array,
-    rows: Array,
-    labels: Array,
-) -> int:
-    """Fill `rows[d, i]` with the d-th decision of the player at `position` if it holds `holes[i]`.
-
-    `labels` gets the labels that it took. Returns the number of decisions, or -1 where an action is not legal. The last
-    decision is at the state reached, if the player is to act there.
-    """
-    words = np.zeros(4, dtype=np.int64)
-    previous = 0
-    count = 0
-    start(rules, state)
-    # the betting is walked once for all hands, as what is legal does not depend on cards
-    for move in range(len(moves) + 1):
-        if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
-            for i in range(len(holes)):
-                observe(rules, state, words, previous, holes[i], board, tables, rows[count], i)
-            count += 1
-        if move == len(moves):
-            break
-        action = moves[move] + 0  # int64: the rules are compiled for one type
-        size = sizes[move] + 0
-        if not is_legal(rules, state, action, size):
-            return -1
-        street = state[S_ROUND]
-        label = label_of(rules, state, action, size)
-        words[street] = extend_betting(words[street], label)
-        if state[S_ACTOR] == position:
-            labels[count - 1] = label
-            previous = label + 1
-        apply(rules, state, action, size)
-    return count
-
-
 def own_rows(game: Game, betting: str, position: int, holes: Array, board: Array) -> tuple[Array, Array]:
     """Return a player's own decisions along a betting, for each of its hands.
 
@@ -136,7 +91,7 @@ def own_rows(game: Game, betting: str, position: int, holes: Array, board: Array
     state = np.zeros(STATE_SIZE, dtype=np.int64)
     moves = np.array([action for action, _ in betting_actions], dtype=np.uint8)
     sizes = np.array([size for _, size in betting_actions], dtype=np.int64)
-    count = _observe_all(game.rules, moves, sizes, position, hole_cards, open_cards, ranking(), state, rows, labels)
+    count = observe_hands(game.rules, moves, sizes, position, hole_cards, open_cards, ranking(), state, rows, labels)
     if count < 0:
         raise PipelineError(f"{betting!r} has an action that is not legal in {game.name}")
     to_act = state[S_FINISHED] == 0 and state[S_ACTOR] == position

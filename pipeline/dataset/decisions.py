@@ -309,35 +309,49 @@ def observe_actions(
 
 
 @kernel
-def _observe_after(
+def observe_hands(
     rules: Array,
     moves: Array,
     sizes: Array,
-    count: int,
     position: int,
-    hole: Array,
+    holes: Array,
     board: Array,
     tables: Ranking,
     state: Array,
     rows: Array,
+    labels: Array,
 ) -> int:
-    """Play `count` actions, fill `rows[0]` for `position` if it is to act then; return how many were legal."""
+    """Fill `rows[d, i]` with the d-th decision of the player at `position` if it holds `holes[i]`.
+
+    `labels` gets the labels that it took, as far as it has room; with none, only the decision at the state reached is
+    filled in. Returns the number of decisions, or -1 - k where action k is not legal. The last decision is at the state
+    reached, if the player is to act there.
+    """
     codes = np.zeros(4, dtype=np.int64)
     previous = 0
+    count = 0
+    last_only = len(labels) == 0
     start(rules, state)
-    for k in range(count):
+    # the betting is walked once for all hands, as what is legal does not depend on cards
+    for k in range(len(moves) + 1):
+        if state[S_FINISHED] == 0 and state[S_ACTOR] == position and (k == len(moves) or not last_only):
+            for i in range(len(holes)):
+                observe(rules, state, codes, previous, holes[i], board, tables, rows[count], i)
+            count += 1
+        if k == len(moves):
+            break
         action = moves[k] + 0  # int64: the rules are compiled for one type
         size = sizes[k] + 0
         if not is_legal(rules, state, action, size):
-            return k
+            return -1 - k
         street = state[S_ROUND]
         label = label_of(rules, state, action, size)
         codes[street] = extend_betting(codes[street], label)
         if state[S_ACTOR] == position:
             previous = label + 1
+            if not last_only:
+                labels[count - 1] = label
         apply(rules, state, action, size)
-    if state[S_FINISHED] == 0 and state[S_ACTOR] == position:
-        observe(rules, state, codes, previous, hole, board, tables, rows, 0)
     return count
 
 
@@ -358,23 +372,22 @@ def _card_array(numbers: bytes, count: int) -> Array:
 def observation(game: Game, betting: str, position: int, hole: npt.ArrayLike, board: npt.ArrayLike = ()) -> Array:
     """Return the OBSERVATION row of a player to act after `betting` (in ACPC letters) with these cards."""
     moves, sizes = _action_arrays(betting)
-    count = len(moves)
     opened, mine = np.asarray(board, dtype=np.uint8).tobytes(), np.asarray(hole, dtype=np.uint8).tobytes()
     if len(mine) != game.hole_cards:
         raise PipelineError(f"player {position} holds {game.hole_cards} cards in {game.name}, not {len(mine)}")
-    hole_array, board_array = _card_array(mine, 2), _card_array(opened, 5)
-    rows = np.zeros(1, dtype=OBSERVATION)
+    holes, board_array = _card_array(mine, 2).reshape(1, 2), _card_array(opened, 5)
+    rows, labels = np.zeros((1, 1), dtype=OBSERVATION), np.empty(0, dtype=np.uint8)
     state = np.zeros(STATE_SIZE, dtype=np.int64)
-    legal = _observe_after(game.rules, moves, sizes, count, position, hole_array, board_array, ranking(), state, rows)
-    if legal < count:
-        raise PipelineError(f"action {legal + 1} of {betting!r} is not legal in {game.name}")
+    seen = observe_hands(game.rules, moves, sizes, position, holes, board_array, ranking(), state, rows, labels)
+    if seen < 0:
+        raise PipelineError(f"action {-seen} of {betting!r} is not legal in {game.name}")
     if state[S_FINISHED] or state[S_ACTOR] != position:
         raise PipelineError(f"after {betting!r} player {position} is not to act in {game.name}")
     if len(opened) < game.visible(int(state[S_ROUND])):
         raise PipelineError(
             f"after {betting!r} {game.visible(int(state[S_ROUND]))} board cards are open, not {len(opened)}"
         )
-    return rows
+    return rows[0]
 
 
 @kernel(leaf=True)

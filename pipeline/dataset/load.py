@@ -1,9 +1,9 @@
 """Decision rows of a dataset, in the form in which models and policies take them.
 
 In go a dataset's folder, agents and streets. `load_decisions` returns all their rows as `decisions.OBSERVATION` with
-arrays of their metadata (place, action, result); `decision_pieces` yields the same some thousand rows at a time;
-`select_rows` only counts them. `Decisions.frame` makes a pandas DataFrame with texts in place of codes; pandas (of the
-extra `[data]`) is imported only then. Files are read by `opening`, their columns become rows in `records`.
+arrays of their metadata (place, action, result); `select_rows` only finds and counts them, and `SelectedRows.pieces`
+yields them some thousand at a time. `Decisions.frame` makes a pandas DataFrame with texts in place of codes; pandas
+(of the extra `[data]`) is imported only then. Files are read by `opening`, their columns become rows in `records`.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pipeline.dataset.decisions import NO_AGGRESSOR, NO_START, OBSERVATION, STREETS, betting_text
-from pipeline.dataset.manifest import File, read_manifest
-from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_range, translate_parquet_errors
+from pipeline.dataset.manifest import File, Settings, read_manifest
+from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_ranges, translate_parquet_errors
 from pipeline.dataset.records import METADATA, fill_ochs, fill_rows, fill_strength
 from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, hand_names
 from pipeline.poker.game import Game, parse_game
@@ -60,7 +60,7 @@ class Decisions:
     opponents: tuple[str, ...]
     files: tuple[str, ...]
     strength: Array | None = None
-    """(rows, 3) strength.STRENGTH on flop, turn and river, zeros beyond the row's street; `decision_pieces` gives only
+    """(rows, 3) strength.STRENGTH on flop, turn and river, zeros beyond the row's street; `pieces` gives only
     the streets up to that of its rows"""
     ochs: Array | None = None
     """(rows, 8) strength on the river against each of `clusters.starting_groups` (255 = 1), zeros before it"""
@@ -169,46 +169,7 @@ def load_decisions(
     -------
     `Decisions`: `rows` (n,) of `decisions.OBSERVATION` and arrays (n,) of what was done and where it stands.
     """
-    if side not in (None, "train", "validation"):
-        raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
-    folder = Path(folder)
-    rules, order, ranges = select_rows(folder, agents, streets, game=game, files=files)
-    numbers = {agent: i for i, agent in enumerate(order)}
-    by_agent = len(order) <= MAX_AGENT_READS
-    if by_agent:  # read each agent's rows to where they belong: sorting them later costs as much as reading
-        sources = [(file, agent_rows(folder, file)) for file in {rows.file.path: rows.file for rows in ranges}.values()]
-        ranges = [rows for agent in order for file, counts in sources for rows in _agent_ranges(file, {agent}, counts)]
-    bounds = np.cumsum([0, *(rows.rows for rows in ranges)])
-    try:
-        records = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)
-    except (MemoryError, ValueError, OverflowError):
-        raise PipelineError(f"no memory for the {bounds[-1]} rows of {folder}: name agents or streets") from None
-
-    def read(i: int) -> tuple[list[str], list[str]]:
-        source = ranges[i]
-        street = _street(source)
-        table = read_range(folder, source, 0 if records.strength is None else street)
-        part = records.take(slice(bounds[i], bounds[i + 1]))
-        part.metadata["agent"][:] = _agent_numbers(folder, source, numbers)
-        with translate_parquet_errors(folder / source.file.path):
-            return part.fill(table, street, rules)
-
-    # the first import registers Arrow's functions; threads that cast meanwhile would find some of them missing
-    import pyarrow.compute  # noqa: F401
-
-    with ThreadPoolExecutor(processors()) as pool:
-        texts = list(pool.map(read, range(len(ranges))))
-    opponents, logs = (
-        _number_texts(records.metadata[name], bounds, [pair[i] for pair in texts])
-        for i, name in enumerate(("opponent", "file"))
-    )
-    row_order: Any = None if by_agent else np.argsort(records.metadata["agent"], kind="stable")
-    if side is not None:
-        on_side = records.metadata["validation"] == (side == "validation")
-        row_order = np.flatnonzero(on_side) if row_order is None else row_order[on_side[row_order]]
-    if row_order is not None:
-        records = records.take(row_order)
-    return records.decisions(rules, order, opponents, logs)
+    return select_rows(folder, agents, streets, game=game, files=files).load(side, strength=strength)
 
 
 class _Records(NamedTuple):
@@ -277,16 +238,22 @@ def _number_texts(codes: Array, bounds: Array, texts: Sequence[Sequence[str]]) -
     return list(seen)
 
 
-def _agent_numbers(folder: Path, source: RowRange, numbers: dict[str, int]) -> Array:
-    """Return the number of the agent of each row of a range."""
-    counts = agent_rows(folder, source.file) if source.agents is None else source.agents
-    agents = np.array([numbers[agent] for agent in counts], dtype=np.int32)
-    return np.repeat(agents, np.array(list(counts.values()), dtype=np.int64))
+class _Segment(NamedTuple):
+    """Rows of a range that are read to one place."""
+
+    range_index: int
+    agents: Array
+    """their numbers"""
+    counts: Array
+    """rows of each"""
 
 
 class SelectedRows(NamedTuple):
     """The rows of a dataset that hold the decisions of some agents on some streets."""
 
+    folder: Path
+    options: Settings
+    """with which the dataset was made"""
     game: Game
     agents: tuple[str, ...]
     """sorted by name"""
@@ -298,12 +265,92 @@ class SelectedRows(NamedTuple):
         """Return the number of rows."""
         return sum(rows.rows for rows in self.ranges)
 
-    def by_file(self) -> dict[str, int]:
-        """Return the number of rows in each file, by its path in the dataset."""
-        counts: dict[str, int] = {}
+    def by_part(self) -> dict[str, SelectedRows]:
+        """Return the rows of each of the dataset's parts, whose files have one name on all streets."""
+        grouped: dict[str, list[RowRange]] = {}
         for rows in self.ranges:
-            counts[rows.file.path] = counts.get(rows.file.path, 0) + rows.rows
-        return counts
+            grouped.setdefault(Path(rows.file.path).name, []).append(rows)
+        return {name: self._replace(ranges=ranges) for name, ranges in grouped.items()}
+
+    def _segments(self, by_agent: bool) -> list[_Segment]:
+        """Divide the ranges into segments, by agent or as they are; those of an agent follow one another."""
+        numbers = {agent: i for i, agent in enumerate(self.agents)}
+        segments = []
+        for index, rows in enumerate(self.ranges):
+            counts = agent_rows(self.folder, rows.file) if rows.agents is None else rows.agents
+            agents = np.array([numbers[agent] for agent in counts], dtype=np.int32)
+            sizes = np.array(list(counts.values()), dtype=np.int64)
+            some = [slice(i, i + 1) for i in range(len(agents))] if by_agent else [slice(None)]
+            segments += [_Segment(index, agents[part], sizes[part]) for part in some]
+        return sorted(segments, key=lambda segment: segment.agents[0]) if by_agent else segments
+
+    def load(self, side: str | None = None, *, strength: bool = False) -> Decisions:
+        """Return the rows as `load_decisions` does, each file read once."""
+        if side not in (None, "train", "validation"):
+            raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
+        folder, rules = self.folder, self.game
+        by_agent = len(self.agents) <= MAX_AGENT_READS
+        # an agent's rows go straight to where they belong: sorting them later costs as much as reading
+        segments = self._segments(by_agent)
+        bounds = np.cumsum([0, *(int(segment.counts.sum()) for segment in segments)])
+        try:
+            records = _Records.empty(int(bounds[-1]), 3 if strength and rules.is_holdem else 0)
+        except (MemoryError, ValueError, OverflowError):
+            raise PipelineError(f"no memory for the {bounds[-1]} rows of {folder}: name agents or streets") from None
+        by_range: list[list[int]] = [[] for _ in self.ranges]
+        for i, segment in enumerate(segments):
+            by_range[segment.range_index].append(i)
+        by_file: dict[str, list[int]] = {}
+        for index, rows in enumerate(self.ranges):
+            by_file.setdefault(rows.file.path, []).append(index)
+        texts: list[tuple[list[str], list[str]]] = [([], [])] * len(segments)
+
+        def read(indexes: list[int]) -> None:
+            street = _street(self.ranges[indexes[0]])
+            tables = read_ranges(
+                folder, [self.ranges[index] for index in indexes], 0 if records.strength is None else street
+            )
+            for index, table in zip(indexes, tables, strict=True):
+                first = 0
+                for i in sorted(by_range[index]):
+                    part = records.take(slice(bounds[i], bounds[i + 1]))
+                    part.metadata["agent"][:] = np.repeat(segments[i].agents, segments[i].counts)
+                    with translate_parquet_errors(folder / self.ranges[index].file.path):
+                        texts[i] = part.fill(table.slice(first, len(part.rows)), street, rules)
+                    first += len(part.rows)
+
+        # the first import registers Arrow's functions; threads that cast meanwhile would find some of them missing
+        import pyarrow.compute  # noqa: F401
+
+        with ThreadPoolExecutor(processors()) as pool:
+            list(pool.map(read, by_file.values()))
+        opponents, logs = (
+            _number_texts(records.metadata[name], bounds, [pair[i] for pair in texts])
+            for i, name in enumerate(("opponent", "file"))
+        )
+        row_order: Any = None if by_agent else np.argsort(records.metadata["agent"], kind="stable")
+        if side is not None:
+            on_side = records.metadata["validation"] == (side == "validation")
+            row_order = np.flatnonzero(on_side) if row_order is None else row_order[on_side[row_order]]
+        if row_order is not None:
+            records = records.take(row_order)
+        return records.decisions(rules, self.agents, opponents, logs)
+
+    def pieces(self, *, strength: bool = False) -> Iterator[tuple[File, Decisions]]:
+        """Yield the rows some at a time, for data too large to be in memory twice, each piece with its file."""
+        segments = self._segments(by_agent=False)
+        for source, segment in zip(self.ranges, segments, strict=True):
+            street = _street(source)
+            agents = np.repeat(segment.agents, segment.counts)
+            first = 0
+            with_strength = street if strength and self.game.is_holdem else 0
+            for table in read_batches(self.folder, source, with_strength):
+                records = _Records.empty(table.num_rows, with_strength)
+                records.metadata["agent"][:] = agents[first : first + table.num_rows]
+                first += table.num_rows
+                with translate_parquet_errors(self.folder / source.file.path):
+                    opponents, logs = records.fill(table, street, self.game)
+                yield source.file, records.decisions(self.game, self.agents, opponents, logs)
 
 
 def select_rows(
@@ -347,7 +394,7 @@ def select_rows(
         raise PipelineError(f"{folder} holds {len(games) or 'no'} games ({', '.join(games)}): name one")
     rules = parse_game(manifest.games[games[0]], games[0])
     order = tuple(sorted(everybody if agents is None else set(agents)))
-    return SelectedRows(rules, order, sorted(ranges, key=_street))
+    return SelectedRows(folder, manifest.options, rules, order, sorted(ranges, key=_street))
 
 
 def _agent_ranges(file: File, agents: set[str], counts: Mapping[str, int]) -> Iterator[RowRange]:
@@ -364,44 +411,3 @@ def _agent_ranges(file: File, agents: set[str], counts: Mapping[str, int]) -> It
         first = first if wanted else end
     if wanted:
         yield RowRange(file, first, wanted)
-
-
-def decision_pieces(
-    folder: Path | str,
-    agents: Sequence[str] | None = None,
-    streets: Sequence[str] | None = None,
-    *,
-    game: str | None = None,
-    strength: bool = False,
-    files: Collection[str] | None = None,
-) -> Iterator[Decisions]:
-    """Yield the rows of `load_decisions` file by file, some at a time, for data too large to be in memory twice."""
-    for _, piece in pieces_by_file(folder, agents, streets, game=game, strength=strength, files=files):
-        yield piece
-
-
-def pieces_by_file(
-    folder: Path | str,
-    agents: Sequence[str] | None = None,
-    streets: Sequence[str] | None = None,
-    *,
-    game: str | None = None,
-    strength: bool = False,
-    files: Collection[str] | None = None,
-) -> Iterator[tuple[File, Decisions]]:
-    """Yield the pieces of `decision_pieces`, each with the file of the dataset that it is from."""
-    folder = Path(folder)
-    rules, order, ranges = select_rows(folder, agents, streets, game=game, files=files)
-    numbers = {agent: i for i, agent in enumerate(order)}
-    for source in ranges:
-        street = _street(source)
-        agent_numbers = _agent_numbers(folder, source, numbers)
-        first = 0
-        with_strength = street if strength and rules.is_holdem else 0
-        for table in read_batches(folder, source, with_strength):
-            records = _Records.empty(table.num_rows, with_strength)
-            records.metadata["agent"][:] = agent_numbers[first : first + table.num_rows]
-            first += table.num_rows
-            with translate_parquet_errors(folder / source.file.path):
-                opponents, logs = records.fill(table, street, rules)
-            yield source.file, records.decisions(rules, order, opponents, logs)

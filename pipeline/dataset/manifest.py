@@ -88,24 +88,42 @@ class File:
     """how many agents there are where they are not listed: `opening.agent_rows` finds them in the file"""
 
 
-@dataclass(frozen=True)
+@dataclass
 class LogCounts:
-    """Counts of the lines, hands, matches and players of a log in one part."""
+    """Counts of the lines, hands, matches and players of a log, or of some of its lines."""
 
-    lines: int
-    comments: int
-    scores: int
-    hands: int
-    rejected: int
-    reasons: dict[str, int]
-    matches: dict[str, list[int]]
+    lines: int = 0
+    comments: int = 0
+    scores: int = 0
+    hands: int = 0
+    rejected: int = 0
+    reasons: dict[str, int] = field(default_factory=dict)
+    matches: dict[str, list[int]] = field(default_factory=dict)
     """per header: hands announced, hand lines found, scores found"""
-    names: list[str]
-    """its players; where there are more than MAX_LISTED_NAMES, only those whose decisions were wanted by name"""
+    names: list[str] = field(default_factory=list)
+    """its players, sorted; of more than MAX_LISTED_NAMES only those whose decisions were wanted by name"""
     histories: dict[str, int] = field(default_factory=dict)
     """of hand histories: hands of which something is not known or not as the rules have it, by what it is"""
     big_blinds: dict[str, int] = field(default_factory=dict)
     """of hand histories: hands by the big blind, as the source writes amounts"""
+
+    def add(self, other: LogCounts) -> None:
+        """Add the counts of other lines of the same log."""
+        for name in ("lines", "comments", "scores", "hands", "rejected"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
+        for name in ("reasons", "histories", "big_blinds"):
+            own = getattr(self, name)
+            for word, count in getattr(other, name).items():
+                own[word] = own.get(word, 0) + count
+        for header, (announced, hands, scores) in other.matches.items():
+            _, old_hands, old_scores = self.matches.get(header, (announced, 0, 0))
+            self.matches[header] = [announced, old_hands + hands, old_scores + scores]
+        self.names = sorted({*self.names, *other.names})
+
+    @property
+    def truncated(self) -> bool:
+        """Return whether a match has no score and fewer hands than its header announced."""
+        return any(scores == 0 and hands < announced for announced, hands, scores in self.matches.values())
 
 
 @dataclass(frozen=True)
@@ -142,7 +160,7 @@ class Batch:
 
 @dataclass(frozen=True)
 class PartDetails:
-    """What a manifest says of the logs in a part; a line of a piece. Facts of a batch stand with its first part."""
+    """Facts about the logs of a part, a line of a piece; facts about a batch stand with its first part."""
 
     batch: str
     part: str

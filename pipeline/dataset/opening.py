@@ -182,13 +182,14 @@ def hand_batches(folder: Path | str, columns: Sequence[str], size: int = BATCH_R
                     yield batch
 
 
-def read_range(folder: Path, rows: RowRange, strength_streets: int = 0) -> Any:
-    """Return the whole table of a range, with the strength columns of so many streets."""
+def read_ranges(folder: Path, ranges: Sequence[RowRange], strength_streets: int = 0) -> Iterator[Any]:
+    """Yield the whole table of each of some ranges of a file, with the strength columns of so many streets."""
     columns = column_names(strength_streets)
-    with _open_file(folder, rows.file) as file:
-        _check_columns(file, columns, folder, rows)
-        groups, before = _row_groups(file, rows)
-        return file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, rows.rows)
+    with _open_file(folder, ranges[0].file) as file:
+        _check_columns(file, columns, folder, ranges[0])
+        for rows in ranges:
+            groups, before = _row_groups(file, rows)
+            yield file.read_row_groups(groups, columns=columns, use_threads=False).slice(before, rows.rows)
 
 
 def read_columns(folder: Path, file: File, columns: list[str]) -> Any:

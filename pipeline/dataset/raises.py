@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pipeline.dataset.load import Decisions, pieces_by_file
+from pipeline.dataset.load import Decisions, select_rows
 from pipeline.dataset.manifest import File, read_manifest
 from pipeline.dataset.opening import read_columns, translate_parquet_errors
 from pipeline.formats.ascii import STREET_END, read_betting
@@ -138,7 +138,7 @@ def raise_pieces(
     folder = Path(folder)
     files = {Path(file.path).stem: file for file in _hand_files(folder)}
     part, hands = "", None
-    for file, piece in pieces_by_file(folder, agents, game=game):
+    for file, piece in select_rows(folder, agents, game=game).pieces():
         name = Path(file.path).name.partition(".")[0]
         if hands is None or name != part:
             part, hands = name, _read_betting(folder, files[name])

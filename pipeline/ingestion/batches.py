@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ PART_BYTES, PART_LINES, PART_FILES = 12 << 20, 1 << 19, 1 << 12
 """of logs in a part: the others bound the memory that short lines and short logs take"""
 CHUNK_BYTES, CHUNK_LINES = 1 << 20, 1 << 17
 """of logs scanned at a time"""
+NAMED_SOURCES = 1_000
+"""sources that the files of a part name in their metadata"""
 MOST_SKIPPED = 100_000
 """files of a batch that are no logs"""
 PARTS_BUILT = 2
@@ -37,10 +39,10 @@ PARTS_BUILT = 2
 
 
 class FinishedBatch(NamedTuple):
-    """A batch whose parts have been written; what it holds of each log stands in the notes alone."""
+    """A batch whose parts have been written and noted."""
 
-    entry: Batch
-    parts: list[Part]
+    key: str
+    hands: int
 
 
 @dataclass
@@ -52,9 +54,9 @@ class HandProgress:
     """of all sources"""
     hands: int = 0
 
-    def add(self, parts: Sequence[Part], bytes_read: int) -> None:
-        """Report that parts are finished, up to which so many bytes have been read."""
-        self.hands += sum(part.hands for part in parts)
+    def add(self, hands: int, bytes_read: int) -> None:
+        """Report that so many more hands are finished, up to which so many bytes have been read."""
+        self.hands += hands
         self.report(self.hands, round(self.hands * self.total_bytes / bytes_read) if bytes_read else 0)
 
 
@@ -170,12 +172,12 @@ def ingest_batches(
 ) -> list[FinishedBatch]:
     """Read batches and build their parts; return them finished, in the same order."""
     finished: list[Future[FinishedBatch]] = []
-    building: deque[tuple[Future[Part], int]] = deque()
+    building: deque[tuple[Future[int], int]] = deque()
     bytes_before = 0
 
     def report_oldest() -> None:
-        part, bytes_read = building.popleft()
-        progress.add([part.result()], bytes_read)
+        hands, bytes_read = building.popleft()
+        progress.add(hands.result(), bytes_read)
 
     with ThreadPoolExecutor(PARTS_BUILT) as builders:
         for reader in readers:
@@ -183,13 +185,13 @@ def ingest_batches(
             if noted := _read_notes(batch, folder):
                 finished.append(builders.submit(lambda noted=noted: noted))  # type: ignore[misc]
                 bytes_before += batch.size
-                progress.add(noted.parts, bytes_before)
+                progress.add(noted.hands, bytes_before)
                 continue
-            parts: list[Future[Part]] = []
+            parts: dict[str, Future[int]] = {}
             for number, text in enumerate(reader.parts()):
                 name = f"{batch.key}-{number:03d}"
-                parts.append(builders.submit(_build_or_read_note, name, reader, text, folder, pool))
-                building.append((parts[-1], bytes_before + text.bytes_read))
+                parts[name] = builders.submit(_build_or_read_note, name, reader, text, folder, pool)
+                building.append((parts[name], bytes_before + text.bytes_read))
                 while len(building) > PARTS_BUILT:
                     report_oldest()
             bytes_before += batch.size
@@ -204,30 +206,24 @@ def _read_notes(batch: PlannedBatch, folder: DatasetFolder) -> FinishedBatch | N
     """Return a batch that an earlier run finished; None if it or one of its parts is missing."""
     entry: Batch | None = folder.read_note(Batch, batch.key)
     parts = [folder.read_note(Part, name) for name in entry.parts] if entry else []
-    return FinishedBatch(entry, list(map(_without_logs, parts))) if entry and all(parts) else None
+    return FinishedBatch(batch.key, sum(part.hands for part in parts)) if entry and all(parts) else None
 
 
-def _without_logs(part: Part) -> Part:
-    """Return a part without what stands in its note of each log."""
-    return replace(part, logs={}, packed_logs=[])
-
-
-def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: DatasetFolder, pool: Executor) -> Part:
-    """Build a part and note that it is finished, unless an earlier run did."""
+def _build_or_read_note(name: str, reader: BatchReader, text: PartText, folder: DatasetFolder, pool: Executor) -> int:
+    """Build a part and note that it is finished, unless an earlier run did; return its number of hands."""
     part: Part | None = folder.read_note(Part, name)
     if part is None:
         about = {
             "parameters": vars(reader.options.settings),
-            "sources": [[member.source.label, member.sha256] for member in reader.batch.members],
+            "sources": [[member.source.label, member.sha256] for member in reader.batch.members[:NAMED_SOURCES]],
         }
         part = build_part(name, reader.batch.key, text, folder.staging, reader.options, about, pool)
         folder.write_note(part, part.name)
-    return _without_logs(part)
+    return part.hands
 
 
-def _finish_batch(reader: BatchReader, building: list[Future[Part]], folder: DatasetFolder) -> FinishedBatch:
+def _finish_batch(reader: BatchReader, parts: dict[str, Future[int]], folder: DatasetFolder) -> FinishedBatch:
     """Wait for the parts of a batch that was read to its end and note that it is finished."""
-    parts, batch = [part.result() for part in building], reader.batch
-    entry = Batch(batch.key, batch.labels, reader.skipped, [part.name for part in parts], [])
-    folder.write_note(entry, batch.key)
-    return FinishedBatch(replace(entry, sources=[], skipped=[]), parts)
+    hands, batch = sum(part.result() for part in parts.values()), reader.batch
+    folder.write_note(Batch(batch.key, batch.labels, reader.skipped, list(parts), []), batch.key)
+    return FinishedBatch(batch.key, hands)

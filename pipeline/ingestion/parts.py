@@ -63,49 +63,6 @@ class PartText:
     """see `Part.packed_logs`"""
 
 
-@dataclass
-class FileCounts:
-    """Counts of a file's lines, hands and rejected lines."""
-
-    lines: int = 0
-    comments: int = 0
-    scores: int = 0
-    hands: int = 0
-    rejected: int = 0
-    reasons: dict[str, int] = field(default_factory=dict)
-    matches: dict[str, list[int]] = field(default_factory=dict)
-    """per header: hands announced, hand lines found, scores found"""
-    names: set[str] = field(default_factory=set)
-    histories: dict[str, int] = field(default_factory=dict)
-    big_blinds: dict[str, int] = field(default_factory=dict)
-    """see `LogCounts`"""
-
-    def add(self, other: FileCounts | LogCounts) -> None:
-        """Add the counts of another part of the same file."""
-        for name in ("lines", "comments", "scores", "hands", "rejected"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
-        for name in ("reasons", "histories", "big_blinds"):
-            own = getattr(self, name)
-            for word, count in getattr(other, name).items():
-                own[word] = own.get(word, 0) + count
-        for header, (announced, hands, scores) in other.matches.items():
-            totals = self.matches.setdefault(header, [announced, 0, 0])
-            totals[1] += hands
-            totals[2] += scores
-        self.names.update(other.names)
-
-    @property
-    def truncated(self) -> bool:
-        """Return whether a match has no score and fewer hands than its header announced."""
-        return any(scores == 0 and hands < announced for announced, hands, scores in self.matches.values())
-
-    def entry(self, options: Options) -> LogCounts:
-        """Return the manifest's entry: of too many names only those of the agents that the options name."""
-        few = len(self.names) <= MAX_LISTED_NAMES
-        names = sorted(name for name in self.names if few or options.rename(name) in options.agents)
-        return LogCounts(**{**vars(self), "names": names})
-
-
 # Chunks
 
 
@@ -124,14 +81,14 @@ class RejectedLines(NamedTuple):
 class Chunk:
     """Content of some lines of a part."""
 
-    counts: dict[str, FileCounts] = field(default_factory=dict)
+    counts: dict[str, LogCounts] = field(default_factory=dict)
     hands: list[FileHands] = field(default_factory=list)
     lineups: list[str] = field(default_factory=list)
     rejected: list[RejectedLines] = field(default_factory=list)
 
-    def count(self, label: str) -> FileCounts:
+    def count(self, label: str) -> LogCounts:
         """Return the counts of a file, to be added to."""
-        return self.counts.setdefault(label, FileCounts())
+        return self.counts.setdefault(label, LogCounts())
 
     @property
     def games(self) -> dict[str, Game]:
@@ -143,7 +100,7 @@ def scan_chunk(lines: Sequence[PartLines], options: Options) -> Chunk:
     """Scan some lines."""
     chunk, lineups, work = Chunk(), Lineups(), line_scratch()
     of_histories: list[str] = []
-    seen: list[tuple[str, set[int]]] = []
+    seen: list[tuple[str, list[int]]] = []
     for piece in lines:
         if piece.decimals >= 0:
             of_histories += _scan_histories(piece, options, chunk, len(of_histories))
@@ -156,10 +113,10 @@ def scan_chunk(lines: Sequence[PartLines], options: Options) -> Chunk:
         if len(scanned.rejected):
             chunk.rejected.append(RejectedLines(piece.file, piece.data, scanned.rejected, REASONS))
         chunk.count(piece.label).add(_line_counts(scanned))
-        seen += [(piece.label, set(np.unique(hands.records["lineup"]).tolist())) for hands in scanned.matches]
+        seen += [(piece.label, np.unique(hands.records["lineup"]).tolist()) for hands in scanned.matches]
     texts = lineups.texts()
     for label, numbers in seen:
-        chunk.count(label).names.update(name for number in numbers for name in texts[number].split("|"))
+        chunk.count(label).add(LogCounts(names=[name for number in numbers for name in texts[number].split("|")]))
     for hands, *_ in chunk.hands:  # line-ups of histories are numbered behind those of all ACPC lines of the chunk
         if hands.facts is not None:
             hands.records["lineup"] += len(texts)
@@ -181,12 +138,12 @@ def _scan_histories(piece: PartLines, options: Options, chunk: Chunk, first_line
     if len(bad):
         chunk.rejected.append(RejectedLines(piece.file, piece.data, bad, reasons))
     peculiar, big_blinds = count_peculiar(groups)
-    counts = FileCounts(
+    counts = LogCounts(
         lines=len(lineups) + len(bad),
         hands=len(lineups),
         rejected=len(bad),
         reasons=_count_reasons(bad, reasons),
-        names={name for lineup in lineups for name in lineup.split("|")},
+        names=[name for lineup in lineups for name in lineup.split("|")],
         histories=peculiar,
         big_blinds=big_blinds,
     )
@@ -194,9 +151,9 @@ def _scan_histories(piece: PartLines, options: Options, chunk: Chunk, first_line
     return lineups
 
 
-def _line_counts(scanned: ScannedLines) -> FileCounts:
+def _line_counts(scanned: ScannedLines) -> LogCounts:
     """Return the counts of scanned lines, but for the names of players."""
-    counts = FileCounts(
+    counts = LogCounts(
         lines=scanned.lines,
         comments=scanned.comments,
         scores=scanned.scores,
@@ -278,10 +235,10 @@ def build_part(
     Chunks and files are made side by side on the pool; `about` goes into the metadata of the files.
     """
     chunks = list(pool.map(lambda lines: scan_chunk(lines, options), text.chunks))
-    counts: dict[str, FileCounts] = {}
+    counts: dict[str, LogCounts] = {}
     for chunk in chunks:
         for label, count in chunk.counts.items():
-            counts.setdefault(label, FileCounts()).add(count)
+            counts.setdefault(label, LogCounts()).add(count)
     rows = _PartRows(chunks, options)
     work: list[tuple[File, Callable[[], Any]]] = []
     for game in rows.games.values():
@@ -299,8 +256,10 @@ def build_part(
     work.append((file, partial(rejected_table, rejected, text.files)))
     files = list(pool.map(lambda item: write(item[1](), folder, item[0], about), work))
     games = {game.name: game.text for game in rows.games.values()}
-    logs = {label: count.entry(options) for label, count in counts.items()}
-    return Part(name, batch, files, games, logs, text.packed)
+    for count in counts.values():
+        if len(count.names) > MAX_LISTED_NAMES:
+            count.names = [player for player in count.names if options.rename(player) in options.agents]
+    return Part(name, batch, files, games, counts, text.packed)
 
 
 # Compiling

@@ -197,8 +197,8 @@ def _spread_batches(
 
     def count(finished: FinishedBatch) -> None:
         nonlocal bytes_read
-        bytes_read += sizes[finished.entry.key]
-        progress.add(finished.parts, bytes_read)
+        bytes_read += sizes[finished.key]
+        progress.add(finished.hands, bytes_read)
 
     out = folder.out.resolve()
     largest_first = sorted(batches, key=lambda batch: -batch.size)

@@ -14,7 +14,6 @@ from typing import Any
 
 from pipeline.dataset.manifest import LogCounts, Manifest, PartDetails
 from pipeline.ingestion.options import Options
-from pipeline.ingestion.parts import FileCounts
 from pipeline.ingestion.sources import STANDARD_INPUT
 from pipeline.runtime.errors import PipelineError, nearest
 
@@ -60,7 +59,7 @@ class DatasetTotals:
     def __init__(self, options: Options, added: set[str]) -> None:
         """Begin at nothing; `added` are the sources that are new or changed in this run."""
         self.options, self.added = options, added
-        self.total, self.fresh = FileCounts(), FileCounts()
+        self.total, self.fresh = LogCounts(), LogCounts()
         self.skipped: list[tuple[str, str]] = []
         self.logs = 0
         self.first_rejected: tuple[str, LogCounts] | None = None
@@ -70,7 +69,7 @@ class DatasetTotals:
         self._batch = ""
         self._part_logs: Container[str] = ()
         """of the part before: a log may go on in the next"""
-        self._unfinished: dict[str, FileCounts] = {}
+        self._unfinished: dict[str, LogCounts] = {}
         """logs of the batch that are cut short unless they go on in another part"""
 
     def add(self, line: PartDetails) -> None:
@@ -97,7 +96,7 @@ class DatasetTotals:
 
     def _check_log(self, label: str, log: LogCounts) -> None:
         """Note whether a log is cut short, and whether its name lacks one of the players."""
-        counts = self._unfinished.pop(label, None) or FileCounts()
+        counts = self._unfinished.pop(label, None) or LogCounts()
         counts.add(log)
         if counts.truncated:
             self._unfinished[label] = counts

@@ -12,7 +12,7 @@ the games that were played.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from pathlib import Path
@@ -21,8 +21,8 @@ from typing import Any
 import numpy as np
 
 from pipeline.dataset.decisions import OBSERVATION, STREETS
-from pipeline.dataset.load import Decisions, decision_pieces, load_decisions, select_rows
-from pipeline.dataset.manifest import read_manifest
+from pipeline.dataset.load import Decisions, SelectedRows, select_rows
+from pipeline.dataset.opening import RowRange
 from pipeline.features.patterns import Pattern
 from pipeline.features.reading import Needs, RatedRows
 from pipeline.models.charts import Chart, count_chart
@@ -47,42 +47,44 @@ def read_examples(
     progress: Progress = no_progress,
     *,
     pattern: Pattern,
-    files: Collection[str] | None = None,
-    by_player: bool | None = None,
 ) -> tuple[Examples, Examples]:
     """Read the training and the validation rows of some streets.
 
     Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
-    the data holds several; `pattern` what will be read off the rows: if it looks at cards, rows of players whose cards
-    nobody knows are left out; `files` of the dataset, all by default; `by_player` whether rows belong together by
-    player (see `groups_by_player`, by default that). Rows of a hand and agent follow one another.
+    the data holds several; `pattern` what will be read off the rows.
     """
-    chosen = (data, agents or None, [STREETS[street] for street in streets])
+    selected = select_rows(data, agents or None, [STREETS[street] for street in streets], game=game)
+    return examples_of(selected, streets, pattern, progress)
+
+
+def examples_of(
+    selected: SelectedRows, streets: Sequence[int], pattern: Pattern, progress: Progress = no_progress
+) -> tuple[Examples, Examples]:
+    """Read the training and the validation rows among some of these streets.
+
+    If the pattern looks at cards, rows of players whose cards nobody knows are left out. Rows of a hand and agent
+    follow one another.
+    """
     needs = Needs.of(pattern.columns(streets))
-    stored = read_manifest(data).options.strength and bool(needs.streets) and max(streets) > 0
+    stored = selected.options.strength and bool(needs.streets) and max(streets) > 0
+    size = selected.size
     if len(streets) == 1:
-        pieces: Iterable[Decisions] = decision_pieces(*chosen, game=game, strength=stored, files=files)
-        size = select_rows(*chosen, game=game, files=files).size
+        pieces: Iterable[Decisions] = (piece for _, piece in selected.pieces(strength=stored))
         order: Any = slice(None)
     else:
-        decisions = load_decisions(*chosen, game=game, strength=stored, files=files)
-        pieces, size = [decisions], len(decisions)
+        decisions = selected.load(strength=stored)
+        pieces = [decisions]
         order = np.lexsort((decisions.k, decisions.line, decisions.file, decisions.agent))
-    if by_player is None:
-        by_player = groups_by_player(data, agents, streets, game)
-    both = _Sides(size, needs.groups, by_player)
+    both = _Sides(size, needs.groups, groups_by_player(selected))
     for piece in pieces:
         both.add(piece, order, pattern.reads_cards)
         progress(both.filled, size)
     return both.examples()
 
 
-def groups_by_player(data: Path, agents: Sequence[str], streets: Sequence[int], game: str | None) -> bool:
+def groups_by_player(selected: SelectedRows) -> bool:
     """Return whether inner rows are chosen by player: where the dataset holds out players, unless they are few."""
-    if read_manifest(data).options.hold_out != "players":
-        return False
-    names = [STREETS[street] for street in streets]
-    return len(select_rows(data, agents or None, names, game=game).agents) >= LEAST_PLAYERS
+    return selected.options.hold_out == "players" and len(selected.agents) >= LEAST_PLAYERS
 
 
 class _Sides:
@@ -157,29 +159,16 @@ def _player_hashes(piece: Decisions) -> Any:
 class PartRows:
     """The rows of a dataset that make one part."""
 
-    data: Path
-    files: tuple[str, ...]
-    agents: tuple[str, ...]
+    selected: SelectedRows
     streets: tuple[int, ...]
-    game: str
     pattern: Pattern
     labels: int
     total: int | None
     """rows of all parts, both sides; None for one that is alone"""
-    by_player: bool = False
-    """see `groups_by_player`"""
 
     def read(self) -> tuple[Examples, Examples]:
         """Read its training and its validation rows."""
-        return read_examples(
-            self.data,
-            self.agents,
-            self.streets,
-            self.game,
-            pattern=self.pattern,
-            files=frozenset(self.files),
-            by_player=self.by_player,
-        )
+        return examples_of(self.selected, self.streets, self.pattern)
 
     def sampled(self, examples: Examples, count: int) -> Examples:
         """Take this part's share of about `count` rows, evenly spread."""
@@ -190,32 +179,26 @@ def plan_parts(request: Request, streets: Sequence[int], labels: int) -> list[Pa
     """Divide the rows of some streets into parts: whole files of the dataset, in the order of its own parts."""
     assert request.game is not None
     names = [STREETS[street] for street in streets]
-    grouped: dict[str, list[tuple[str, int]]] = {}
-    for path, rows in select_rows(request.data, request.agents or None, names, game=request.game).by_file().items():
-        grouped.setdefault(Path(path).name, []).append((path, rows))  # a part's files have one name on all streets
-    grouped_files: list[list[str]] = []
-    size = total = 0
-    for files in grouped.values():
-        if not grouped_files or size >= request.config.part_rows:
-            grouped_files.append([])
+    data = request.data.resolve()
+    selected = select_rows(data, request.agents or None, names, game=request.game)
+    grouped: list[list[RowRange]] = []
+    size = 0
+    for part in selected.by_part().values():
+        if not grouped or size >= request.config.part_rows:
+            grouped.append([])
             size = 0
-        grouped_files[-1] += [path for path, _ in files]
-        size += sum(rows for _, rows in files)
-        total += sum(rows for _, rows in files)
-    by_player = groups_by_player(request.data, request.agents, streets, request.game)
+        grouped[-1] += part.ranges
+        size += part.size
+    total = selected.size if len(grouped) > 1 else None
     return [
         PartRows(
-            request.data.resolve(),
-            tuple(files),
-            request.agents,
+            selected._replace(ranges=sorted(ranges, key=lambda rows: STREETS.index(rows.file.street or ""))),
             tuple(streets),
-            request.game,
             request.pattern,
             labels,
-            total if len(grouped_files) > 1 else None,
-            by_player,
+            total,
         )
-        for files in grouped_files
+        for ranges in grouped
     ]
 
 
@@ -263,9 +246,7 @@ def count_preflop(request: Request, game: Game, cluster: Cluster | None = None) 
 
 def _count_part(rows: PartRows) -> PreflopCounts:
     """Count the preflop rows of one part."""
-    decisions = load_decisions(
-        rows.data, rows.agents or None, [STREETS[0]], "train", game=rows.game, files=frozenset(rows.files)
-    )
+    decisions = rows.selected.load("train")
     if len(decisions) == 0:
         return PreflopCounts()
     seen, known_rows = decisions.rows, int(decisions.known.sum())

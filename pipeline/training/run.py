@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import decision_pieces, select_rows
+from pipeline.dataset.load import select_rows
 from pipeline.dataset.manifest import IngestedLog, Manifest, data_fingerprint, read_manifest
 from pipeline.dataset.raises import raise_pieces
 from pipeline.features.patterns import Pattern, is_default, parse_pattern, pattern_for
@@ -92,7 +92,8 @@ def train_bundles(
     _check_request(request)
     manifest = read_manifest(request.data)
     callbacks.of(STREETS[0]).stage("reading rows")
-    game, agents, _ = select_rows(request.data, request.agents or None, [STREETS[0]], game=request.game)
+    selected = select_rows(request.data, request.agents or None, [STREETS[0]], game=request.game)
+    game, agents = selected.game, selected.agents
     if request.without:
         agents = _leave_out(request, agents)
         request = replace(request, agents=agents, without=())
@@ -414,7 +415,8 @@ def _fit_amounts(request: Request, game: Game, callbacks: Callbacks) -> Sizes | 
     if not has_amounts(game):
         return None
     callbacks.stage("reading amounts")
-    return fit_sizes(game, *raises_of(decision_pieces(request.data, request.agents or None, game=request.game)))
+    pieces = select_rows(request.data, request.agents or None, game=request.game).pieces()
+    return fit_sizes(game, *raises_of(piece for _, piece in pieces))
 
 
 def _unknown_cards_remark(request: Request, preflop: PreflopCounts) -> tuple[str, ...]:

@@ -23,7 +23,7 @@ import numpy as np
 from pipeline.agents.names import bundle_options, is_bundle
 from pipeline.arena.table import single_cards
 from pipeline.dataset.decisions import observation
-from pipeline.dataset.load import decision_pieces, select_rows
+from pipeline.dataset.load import select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import read_columns, translate_parquet_errors
 from pipeline.evaluation.hand_story import replay_hand, street_name
@@ -466,9 +466,9 @@ class HandBrowser:
             return np.array(cached)
         imitator = self.roster.agent(agent, game)
         stored = isinstance(imitator, Policy) and self.manifest.options.strength
-        total, rows_read = select_rows(self.data, [player], game=game.name).size, 0
+        selected, rows_read = select_rows(self.data, [player], game=game.name), 0
         disagreement = np.full(len(archive), np.nan, dtype=np.float32)
-        for piece in decision_pieces(self.data, [player], game=game.name, strength=stored):
+        for _, piece in selected.pieces(strength=stored):
             rows = rated(piece) if stored else piece.rows
             mix = imitator.probabilities(rows)  # type: ignore[arg-type]
             distances = (1 - mix[np.arange(len(piece)), piece.action]).astype(np.float32)
@@ -477,7 +477,7 @@ class HandBrowser:
             # `fmax` prefers a number to NaN: a hand's first decision counts as its largest so far
             np.fmax.at(disagreement, numbers[comparable], distances[comparable])
             rows_read += len(piece)
-            progress(rows_read, total)
+            progress(rows_read, selected.size)
         path.parent.mkdir(parents=True, exist_ok=True)
         store_array(path, disagreement, VERSION)
         return disagreement

@@ -25,7 +25,7 @@ import numpy as np
 from pipeline.agents.predictions import label_word, raise_totals
 from pipeline.agents.ranges import Range, difference, holdings, range_at, state_after
 from pipeline.dataset.decisions import NO_START, STREETS, extend_betting, observation
-from pipeline.dataset.load import decision_pieces, select_rows
+from pipeline.dataset.load import select_rows
 from pipeline.dataset.opening import list_agents
 from pipeline.evaluation.hand_story import street_name
 from pipeline.poker.cards import NO_CARD, RANKS, card_text, cards_text, class_text, parse_cards, start_class
@@ -137,9 +137,9 @@ def _board_hash(boards: Array) -> Array:
 
 def _read(data: Path, game: Game, player: str, progress: Progress) -> PlayerDecisions:
     """Read a player's decisions of a game from the dataset."""
-    total, rows_read = select_rows(data, [player], game=game.name).size, 0
+    selected, rows_read = select_rows(data, [player], game=game.name), 0
     parts: list[PlayerDecisions] = []
-    for piece in decision_pieces(data, [player], game=game.name):
+    for _, piece in selected.pieces():
         rows = piece.rows
         lines = _line_hash(rows["betting_codes"], rows["position"], rows["street"])
         made = np.full(len(rows), NO_CLASS, dtype=np.uint8)
@@ -148,7 +148,7 @@ def _read(data: Path, game: Game, player: str, progress: Progress) -> PlayerDeci
         start = rows["start"].copy()
         parts.append(PlayerDecisions(lines, _board_hash(rows["board"]), start, made, piece.action))
         rows_read += len(rows)
-        progress(rows_read, total)
+        progress(rows_read, selected.size)
     if not parts:
         empty = np.zeros(0, dtype=np.uint64)
         return PlayerDecisions(empty, empty, *(np.zeros(0, dtype=np.uint8) for _ in range(3)))

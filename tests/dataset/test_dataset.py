@@ -27,7 +27,7 @@ from click.testing import CliRunner
 
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import STREETS
-from pipeline.dataset.load import decision_pieces, load_decisions
+from pipeline.dataset.load import load_decisions, select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.dataset.opening import verify
 from pipeline.dataset.schema import DECISIONS
@@ -177,7 +177,7 @@ def test_a_frame_has_readable_columns(made: Path) -> None:
 def test_pieces_hold_what_load_gives(made: Path) -> None:
     for agents in (None, ["Bob"]):
         whole = load_decisions(made, agents, game=LIMIT.name)
-        parts = list(decision_pieces(made, agents, game=LIMIT.name))
+        parts = [piece for _, piece in select_rows(made, agents, game=LIMIT.name).pieces()]
         rows = np.concatenate([part.rows for part in parts])
         order = np.argsort(np.concatenate([part.agent for part in parts]), kind="stable")
         assert np.array_equal(rows[order], whole.rows)
@@ -193,6 +193,26 @@ def test_agents_that_are_no_neighbours_are_loaded_once(tmp_path: Path) -> None:
         wanted = np.isin(whole.agent, [whole.agents.index(agent) for agent in some])
         assert np.array_equal(found.rows, whole.rows[wanted])
         assert [found.agents[i] for i in found.agent] == [whole.agents[i] for i in whole.agent[wanted]]
+
+
+def test_a_file_is_read_once_for_several_agents_and_the_manifest_not_at_all_once_rows_are_selected(
+    made: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    selected = select_rows(made, ["Ann", "Bob"], game=LIMIT.name)
+    opened: list[Path] = []
+    read = Path.read_bytes
+
+    def count(path: Path) -> bytes:
+        opened.append(path)
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", count)
+    assert len(selected.load()) == selected.size > 0
+    files = {made / rows.file.path for rows in selected.ranges}
+    assert sorted(opened) == sorted(files)
+    opened.clear()
+    assert sum(len(piece) for part in selected.by_part().values() for _, piece in part.pieces()) == selected.size
+    assert set(opened) == files
 
 
 # Damage

@@ -18,7 +18,7 @@ from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.wire.player import Player
 from pipeline.dataset.decisions import observation
-from pipeline.dataset.load import decision_pieces, load_decisions
+from pipeline.dataset.load import load_decisions, select_rows
 from pipeline.evaluation.findings import bettings_of
 from pipeline.evaluation.samples import read_samples
 from pipeline.evaluation.sizing import SIZE_EDGES, size_curves, size_measures
@@ -138,7 +138,7 @@ def known(tmp_path_factory) -> tuple[Path, Sizes]:
     agents = [Guest("known", NOLIMIT, "python:known", Known(NOLIMIT)), resolve("@random", NOLIMIT)]
     play_match(agents, NOLIMIT, hands=3000, seed=5, log=folder / "known", workers=1)
     ingest(sorted(folder.glob("*.log")), folder / "data", Options(strength=False))
-    sizes = fit_sizes(NOLIMIT, *raises_of(decision_pieces(folder / "data", ["known"])))
+    sizes = fit_sizes(NOLIMIT, *raises_of(piece for _, piece in select_rows(folder / "data", ["known"]).pieces()))
     assert sizes is not None
     return folder / "data", sizes
 
