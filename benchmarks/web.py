@@ -74,7 +74,7 @@ class Running:
 @contextmanager
 def served(*words: str) -> Iterator[Running]:
     """`pipeline web` as a process."""
-    command = [sys.executable, "-m", "pipeline", "web", *words, "--no-open", "--port", "0"]
+    command = [sys.executable, "-m", "pipeline", "web", *words, "--no-open", "--no-token", "--port", "0"]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     assert process.stdout is not None
     try:
@@ -179,7 +179,8 @@ def _filters(rows: Path) -> list[Figure]:
     import pyarrow.dataset as ds
 
     with served("@call", "--data", str(rows)) as server:
-        while "reading" in (hands := json.loads(server.get("/api/hands"))):
+        before = server.megabytes
+        while (hands := json.loads(server.get("/api/hands")))["reading"]:
             time.sleep(0.2)
         player = hands["players"][0]
         queries = [
@@ -196,6 +197,10 @@ def _filters(rows: Path) -> list[Figure]:
         return [
             Figure(label, middle, "ms", "pyarrow over the files", files, middle / files, "300"),
             Figure("web: the same, slowest", max(took), "ms", target="300"),
+            Figure(
+                f"web: memory after reading and filtering {hands['hands']:,} hands",
+                *(server.megabytes, "MB", "before", before, server.megabytes / before, "1000"),
+            ),
         ]
 
 

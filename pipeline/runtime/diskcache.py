@@ -38,7 +38,7 @@ CACHE_FOLDERS = {
     "strength": "strength and quantile tables",
     "clusters": "clusters",
     "teacher": "the teacher's tables",
-    "explorer": "where agents differ from logs",
+    "explorer": "hands of datasets, and where agents differ from them",
 }
 """the folders of the cache, and the contents of each"""
 
@@ -47,7 +47,7 @@ _OURS = {
     "strength": r"(fifths-)?(flop|turn)\.(npy|json)",
     "clusters": r"\w+-\d+-\d+\.clusters",
     "teacher": r"[0-9a-f]{16}/(flop|turn)\.(npy|json)|exploited-[^/]+\.json",
-    "explorer": r"[0-9a-f]{24}\.(npy|json)",
+    "explorer": r"[0-9a-f]{24}((-\w+)?\.(npy|json)|\.texts)",
 }
 """the names that the cache gives to files below each folder; `_AUXILIARY`: locks, and leftovers of `replacing`"""
 _AUXILIARY = re.compile(r"lock|\..+\.\d+\.(part|old)")
@@ -180,6 +180,17 @@ def store_array(path: Path, array: npt.NDArray[Any], version: int) -> None:
     _mark(path)
     with replacing(path) as part, part.open("wb") as file:
         np.save(file, array, allow_pickle=False)
+    _write_note(path, sha256(path), version)
+
+
+@contextmanager
+def writing_array(path: Path, shape: tuple[int, ...], dtype: npt.DTypeLike, version: int) -> Iterator[npt.NDArray[Any]]:
+    """Yield an array on disk to be filled, which is stored as `store_array` does when the block ends well."""
+    _mark(path)
+    with replacing(path) as part:
+        array = np.lib.format.open_memmap(part, "w+", dtype, shape)
+        yield array
+        array.flush()
     _write_note(path, sha256(path), version)
 
 

@@ -22,12 +22,12 @@ export async function show(place, { about, query, go, current }) {
     listed = key;
   }
   const again = (delay) => setTimeout(() => current() && location.pathname === "/hands" && go(location.pathname + location.search, { replace: true }), delay);
-  if (list.reading) {
-    place.replaceChildren(el("h1", { className: "hidden" }, "Hands"), el("p", { className: "soft empty", role: "status" }, `${list.reading.title} … ${list.reading.total ? `${list.reading.done} of ${list.reading.total} files` : ""}`));
+  if (list.reading && !list.rows) {
+    place.replaceChildren(el("h1", { className: "hidden" }, "Hands"), el("p", { className: "soft empty", role: "status" }, `${list.reading.title} … ${list.reading.total ? `${whole(list.reading.done)} of ${whole(list.reading.total)}` : ""}`));
     again(500);
     return undefined;
   }
-  if (list.comparing) again(1000);
+  if (list.comparing || list.reading) again(1000);
   if (query.hand !== undefined && (String(replayed?.id) !== query.hand || replayed?.player !== (asked.player ?? ""))) {
     replayed = await ask(`hands/${query.hand}`, { game: asked.game, player: asked.player });
     replayed.player = asked.player ?? "";
@@ -110,7 +110,7 @@ function table({ asked, go }) {
       asked.agent ? el("td", {}, row.disagreement === null ? "–" : percent(row.disagreement)) : null);
   });
   const last = Math.min(list.found, list.from + list.rows.length);
-  const said = list.comparing ? ` Comparing with ${asked.agent}: ${list.comparing.total ? Math.floor((100 * list.comparing.done) / list.comparing.total) : 0} %.` : "";
+  const said = list.reading ? ` Still reading: ${whole(list.reading.done)} of ${whole(list.reading.total)} hands so far.` : list.comparing ? ` Comparing with ${asked.agent}: ${list.comparing.total ? Math.floor((100 * list.comparing.done) / list.comparing.total) : 0} %.` : "";
   const page = (text, from, possible) => possible ? el("a", { className: "button quiet", href: here(asked, { from: from || "" }) }, text) : el("span", { className: "button quiet off", ariaHidden: "true" }, text);
   return el("section", {}, el("div", { className: "pages" }, el("p", { role: "status" }, `${whole(list.found)} of ${whole(list.hands)} hands`, list.rows.length ? `, ${whole(list.from + 1)} to ${whole(last)}` : "", `.${said}`),
     page("← Before", Math.max(0, list.from - 50), list.from > 0), page("More →", list.from + 50, last < list.found)),
