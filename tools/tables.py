@@ -4,8 +4,8 @@
 - `headsup`: any two starting hands against each other, by walking over all boards (five minutes);
 - `preflop`: the 169 x 169 starting classes and their strengths (half a minute), both of
   `pipeline.poker.starting_hands`;
-- `variance`: weights of control variates among typical agents, from which adjusted results start (a minute; see
-  `pipeline.arena.variance.terms`).
+- `variance`, `variance_nolimit`: weights of control variates among typical agents of limit and no-limit hold'em for
+  two, from which adjusted results start (some minutes; see `pipeline.arena.variance.terms`).
 
 They run when the rules or the estimators change, never by a command of the package.
 """
@@ -15,10 +15,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from math import comb
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,8 +27,8 @@ from pipeline.agents.names import resolve
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
 from pipeline.arena.lockstep import HandBlock
-from pipeline.arena.variance.estimator import cross_fit
-from pipeline.arena.variance.terms import build_terms, join_terms
+from pipeline.arena.variance.estimator import LEFT_OUT, PENALTY, cross_fit
+from pipeline.arena.variance.terms import LUCK, build_terms, join_terms
 from pipeline.poker.card_sets import add_up, card_bits, rank_bit, set_value, unseen
 from pipeline.poker.cards import (
     FLUSH_BITS,
@@ -59,13 +59,38 @@ MATCHUPS_PER_TASK = 100
 """match-ups that a thread plays at a time"""
 RIVERS_PER_TASK = 2_000
 """canonical rivers that a thread plays at a time"""
-TYPICAL = (
-    ("@teacher", "@teacher"),
-    ("@equity", "@equity"),
-    ("@teacher", "@random"),
-    ("@equity", "@calibrated:50,50"),
+
+
+class Typical(NamedTuple):
+    """Matches from which the weights of a game are made that adjusted results start from."""
+
+    game: str
+    hands: int
+    """of each pair"""
+    penalty: float
+    """of large weights: pots of no-limit games differ by so much that few hands decide about all weights"""
+    pairs: tuple[tuple[str, str], ...]
+
+
+TYPICAL_LIMIT = Typical(
+    "holdem.limit.2p.reverse_blinds",
+    150_000,
+    PENALTY,
+    (("@teacher", "@teacher"), ("@equity", "@equity"), ("@teacher", "@random"), ("@equity", "@calibrated:50,50")),
 )
-"""who plays for the weights that adjusted results start from"""
+TYPICAL_NOLIMIT = Typical(
+    "holdem.nolimit.2p.reverse_blinds",
+    60_000,
+    10 * PENALTY,
+    (
+        ("@equity", "@equity"),
+        ("@bearl", "@bearl"),
+        ("@calibrated:50,100", "@calibrated:50,100"),
+        ("@bearl", "@calibrated:70,70"),
+        ("@equity", "@calibrated:80,100"),
+        ("@calibrated:70,70", "@calibrated:70,70"),
+    ),
+)
 
 
 # Ranking
@@ -367,21 +392,20 @@ def preflop_tables(progress: Progress = no_progress) -> dict[str, Any]:
 # Weights of control variates
 
 
-def variance_tables(progress: Progress = no_progress, hands: int = 150_000) -> dict[str, Any]:
-    """Make the arrays of `arena/resources/variance.npz`: weights of terms from `hands` hands of each pair."""
-    game = builtin("holdem.limit.2p.reverse_blinds")
-    order, pieces = seatings(2), []
-    for seed, pair in enumerate(TYPICAL):
-        progress(seed, len(TYPICAL))
-        block = HandBlock.dealt(game, 1000 + seed, 0, hands // 2, order, False)
+def variance_tables(typical: Typical, progress: Progress = no_progress) -> dict[str, Any]:
+    """Make the arrays of `arena/resources/variance*.npz`: weights of terms from the matches of `typical`."""
+    game, order, pieces = builtin(typical.game), seatings(2), []
+    for seed, pair in enumerate(typical.pairs):
+        progress(seed, len(typical.pairs))
+        block = HandBlock.dealt(game, 1000 + seed, 0, typical.hands // 2, order, False)
         block.play([resolve(text, game) for text in pair], keep=True)
         pieces.append(build_terms(block_records(block, 1000 + seed), np.zeros(len(block), np.int64), typical=False))
-    joined = join_terms(pieces)
-    weights = cross_fit(joined, np.arange(joined.hands, dtype=np.uint64))
-    progress(len(TYPICAL), len(TYPICAL))
+    joined, shares = join_terms(pieces), np.ones((len(LEFT_OUT), LUCK))
+    weights = cross_fit(joined, np.arange(joined.hands, dtype=np.uint64), shares, penalty=typical.penalty)
+    progress(len(typical.pairs), len(typical.pairs))
     widths = np.diff([*weights.places, weights.values.shape[1]])
     columns = np.repeat(weights.groups - weights.places, widths) + np.arange(weights.values.shape[1])
-    return {"columns": columns.astype(np.int32), "weights": weights.values[-1].astype(np.float32)}
+    return {"columns": columns.astype(np.int32), "weights": weights.values[LEFT_OUT.index(())].astype(np.float32)}
 
 
 # The program
@@ -391,7 +415,8 @@ MAKERS: dict[str, Callable[[Progress], dict[str, Any]]] = {
     "ranking": lambda _: ranking_tables(),
     "headsup": headsup_tables,
     "preflop": preflop_tables,
-    "variance": variance_tables,
+    "variance": partial(variance_tables, TYPICAL_LIMIT),
+    "variance_nolimit": partial(variance_tables, TYPICAL_NOLIMIT),
 }
 
 

@@ -172,10 +172,5 @@ class MatchResult:
         return pd.DataFrame([{"agent": name, **self.winnings(i).json()} for i, name in enumerate(self.names)])
 
     def __repr__(self) -> str:
-        adjusted = self.adjusted is not None
-        figures = ", ".join(
-            f"{name} {self.mbb_per_hand(i):+.1f} ± {self.ci95(i):.1f}"
-            + (f" (adjusted {self.adjusted_mbb_per_hand(i):+.1f} ± {self.adjusted_ci95(i):.1f})" if adjusted else "")
-            for i, name in enumerate(self.names)
-        )
+        figures = ", ".join(f"{name} {self.winnings(i).text()}" for i, name in enumerate(self.names))
         return f"<{self.hands:,} hands of {self.game.name}: {figures} mbb/h>"

@@ -118,7 +118,18 @@ class Winnings(NamedTuple):
             absent = dict.fromkeys((f"{prefix}ci95", f"{prefix}interval"))
             keys[f"{prefix}mbb_per_hand"] = None if won is None else won.value
             keys |= absent if won is None else won.ends_json(prefix)
-        return keys
+        return {**keys, "adjustment": self.adjustment}
+
+    @property
+    def adjustment(self) -> str:
+        """Return `control variates` where adjusted winnings have a shorter interval than plain ones, else `none`.
+
+        >>> Winnings(Estimate.around(5.0, 2.0), Estimate.around(4.0, 2.1)).adjustment
+        'none'
+        """
+        plain, adjusted = (None if won is None else won.ci95 for won in self[:2])
+        is_shorter = adjusted is not None and (self.plain is None or (plain is not None and adjusted < plain))
+        return "control variates" if is_shorter else "none"
 
     @property
     def value(self) -> float:
@@ -126,17 +137,19 @@ class Winnings(NamedTuple):
         return math.nan if self.plain is None else self.plain.value
 
     def text(self, unit: str = "", width: int = 0) -> str:
-        """Return a line for people: the winnings as played, in `width` characters, and the adjusted ones behind them.
+        """Return a line for people: the winnings as played, in `width` characters, and adjusted ones that are better.
 
         >>> Winnings(Estimate.around(5.0, 2.0), Estimate.around(4.0, 1.0)).text("mbb/h")
         '+5.0 ± 2.0 mbb/h   adjusted +4.0 ± 1.0'
         """
+        adjusted = self.adjusted if self.plain is None or self.adjustment != "none" else None
         parts = [
             f"{won.value:+{size}.1f}{f' ± {won.ci95:.1f}' if won.ci95 is not None else ''}"
-            for won, size in ((self.plain, width), (self.adjusted, 0))
+            for won, size in ((self.plain, width), (adjusted, 0))
             if won is not None
         ]
-        return "   adjusted ".join([f"{parts[0]} {unit}".rstrip(), *parts[1:]])
+        note = "   adjusting does not help" if self.adjusted is not None and adjusted is None else ""
+        return "   adjusted ".join([f"{parts[0]} {unit}".rstrip(), *parts[1:]]) + note
 
 
 @kernel

@@ -22,7 +22,7 @@ from pipeline.arena.variance.records import MISFIT_LIMIT, HandRecords, misfit
 from pipeline.arena.variance.terms import build_terms
 from pipeline.cli.main import group
 from pipeline.dataset.decisions import extend_betting
-from pipeline.models.measures import Winnings
+from pipeline.models.measures import Winnings, half_width
 from pipeline.poker.cards import NO_CARD, ranking
 from pipeline.poker.game import builtin, parse_game
 from pipeline.poker.rules import R_HOLE, showdown
@@ -128,6 +128,8 @@ def test_random_weights_leave_the_exact_value_of_random_strategies(name, seed):
     value = chances @ hands.payoffs / game.big_blind
     assert np.abs(value).max() > 1e-3
     np.testing.assert_allclose(chances @ found.results, value, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("h,hka->ka", chances, found.luck), 0.0, atol=1e-9)
+    assert np.abs(found.luck[:, :2]).max() > 0.1
     np.testing.assert_allclose(chances @ (found.results - taken), value, atol=1e-9)
     assert np.abs(chances @ np.abs(taken)).min() > 0.1
 
@@ -149,9 +151,11 @@ def test_the_mean_over_all_holdings_leaves_the_exact_value(name, number):
     taken = np.zeros(found.results.shape)
     np.add.at(taken, rows, values[:, None] * weights[columns])
     np.testing.assert_allclose(chances @ found.results, value, atol=1e-9)
+    np.testing.assert_allclose(np.einsum("h,hka->ka", chances, found.luck), 0.0, atol=1e-9)
     np.testing.assert_allclose(chances @ (found.results - taken), value, atol=1e-9)
-    plain = build_terms(hands, np.zeros(len(hands), np.int64)).results
-    assert chances @ (found.results - value)[:, 0] ** 2 < chances @ (plain - value)[:, 0] ** 2
+    plain = build_terms(hands, np.zeros(len(hands), np.int64))
+    averaged, single = (terms.results - terms.luck.sum(axis=1) - value for terms in (found, plain))
+    assert chances @ averaged[:, 0] ** 2 < chances @ single[:, 0] ** 2
 
 
 @pytest.mark.parametrize("name", ["holdem.limit.2p.reverse_blinds", "holdem.limit.3p"])
@@ -212,8 +216,7 @@ def test_no_term_of_holdem_has_a_mean(agents, game):
     assert often.sum() > 100
     errors = sums[:, often].mean(axis=0) / (sums[:, often].std(axis=0) / np.sqrt(len(sums)))
     assert np.abs(errors).max() < 5.0
-    drift = found.results - hands.payoffs / hands.game.big_blind
-    drift = drift.reshape(-1, orders, players).mean(axis=1)
+    drift = found.luck.sum(axis=1).reshape(-1, orders, players).mean(axis=1)
     assert np.abs(drift.mean(axis=0) / (drift.std(axis=0) / np.sqrt(len(drift)))).max() < 4.0
 
 
@@ -353,7 +356,7 @@ def test_score_takes_logs_or_a_dataset(logs):
 
 
 def test_a_tournament_ranks_by_adjusted_results_and_has_the_plain_ones():
-    arguments = ["tournament", "@equity", "@call", "@raise", "--hands", "200", "--json"]
+    arguments = ["tournament", "@equity", "@call", "@random", "--hands", "200", "--json"]
     found = json.loads(CliRunner().invoke(group, arguments, catch_exceptions=False).stdout)
     plain = json.loads(CliRunner().invoke(group, [*arguments, "--no-adjusted"], catch_exceptions=False).stdout)
     for one, other in zip(found["lineups"], plain["lineups"], strict=True):
@@ -389,6 +392,72 @@ def test_play_ends_with_what_the_person_won_without_luck(monkeypatch, capsys):
     last = capsys.readouterr().out.splitlines()[-1]
     assert last.startswith("you: ")
     assert "without the luck of the cards" in last
+
+
+LIKE_TYPICAL = [
+    (["@teacher", "@equity"], "limit"),
+    (["@equity", "@call"], "limit"),
+    (["@bearl", "@equity"], "nolimit"),
+    (["@random", "@random"], "nolimit"),
+]
+UNLIKE_TYPICAL = [
+    (["@chump:maniac", "@chump:rock"], "limit"),
+    (["@random", "@raise"], "limit"),
+    (["@fold", "@raise"], "limit"),
+    (["@chump:maniac", "@calibrated:70,70"], "nolimit"),
+    (["@equity", "@call"], "nolimit"),
+]
+
+
+def short_matches(agents, betting, hands, matches):
+    """(matches, deals) what agent 0 won on each deal of many short matches: plain and adjusted, in big blinds."""
+    game = builtin(f"holdem.{betting}.2p.reverse_blinds")
+    records = played(agents, game, deals=matches * hands // 2, seed=3)
+    agent = np.argsort(records.seats, axis=1)
+    pieces = [adjust(records.take(slice(first, first + hands))) for first in range(0, len(records), hands)]
+    return [
+        (np.take_along_axis(payoffs, agent, axis=1)[:, 0] / game.big_blind).reshape(matches, -1, 2).mean(axis=2)
+        for payoffs in (records.payoffs, np.concatenate(pieces))
+    ]
+
+
+@pytest.mark.parametrize(("hands", "matches"), [(20, 100), (50, 60), (100, 40), (500, 12)])
+def test_adjusted_results_of_few_hands_scatter_no_more_than_plain_ones(hands, matches):
+    ratios = []
+    for agents, betting in LIKE_TYPICAL + UNLIKE_TYPICAL:
+        plain, adjusted = short_matches(agents, betting, hands, matches)
+        before, after = plain.var(axis=1).mean(), adjusted.var(axis=1).mean()
+        noise = (adjusted.var(axis=1) - plain.var(axis=1)).std() / np.sqrt(matches)
+        assert after <= 1.05 * before + 2 * noise + 1e-12, (agents, betting, after / before)
+        change = (adjusted - plain).mean(axis=1)
+        assert abs(change.mean()) <= 4 * change.std() / np.sqrt(matches) + 1e-12
+        ratios.append(after / before if before > 0 else 1.0)
+    assert np.mean(ratios) < 0.85
+    assert max(ratios[: len(LIKE_TYPICAL)]) < 0.9
+
+
+def test_intervals_of_few_hands_cover_the_value_after_shrinkage():
+    covered, matches = [], 60
+    for agents, betting in LIKE_TYPICAL[:3] + UNLIKE_TYPICAL[3:]:
+        _, long_match = short_matches(agents, betting, 20_000, 1)
+        for hands in (50, 200, 500):
+            _, adjusted = short_matches(agents, betting, hands, matches)
+            half = np.array([half_width(samples) for samples in adjusted])
+            covered.append(np.abs(adjusted.mean(axis=1) - long_match.mean()) <= half)
+    shares = np.array(covered).mean(axis=1)
+    # 15 shares of 60 matches each: 0.85 is 3.5 standard errors below 0.95
+    assert 0.92 < shares.mean() < 0.98
+    assert shares.min() > 0.85
+
+
+def test_luck_that_only_adds_noise_is_not_taken_out():
+    match = play_match([resolve("@fold", LIMIT), resolve("@raise", LIMIT)], LIMIT, hands=60, adjusted=True)
+    np.testing.assert_array_equal(match.adjusted, match.payoffs)
+    assert match.winnings().json()["adjustment"] == "none"
+    assert match.winnings().text() == "-750.0 ± 0.0   adjusting does not help"
+    longer = play_match([resolve("@equity", LIMIT), resolve("@call", LIMIT)], LIMIT, hands=600, adjusted=True)
+    assert longer.winnings().json()["adjustment"] == "control variates"
+    assert "   adjusted " in longer.winnings().text()
 
 
 @pytest.mark.long

@@ -9,11 +9,12 @@ have terms:
 - an action whose probabilities are known: pot x f(equities) x (1[action was a] - p(a)) for every label a but call,
   by actor, street, bet faced and raises.
 
-Any weighted sum of such terms may be subtracted from a result without changing its mean. Two are subtracted at once:
+Any weighted sum of such terms may be subtracted from a result without changing its mean. Two need no fitting (`luck`):
 that of the value function "all call and check from here on", which is AIVAT (Burch and others, 2018) with the pot times
-the equity as its value, and in limit hold'em for two one whose weights were fitted among typical agents, so that short
-matches have good ones. `pipeline.arena.variance.estimator` fits the remaining weights on other deals, as MIVAT does
-(White and Bowling, 2009).
+the equity as its value, and in hold'em for two one whose weights were fitted among typical agents, for short matches.
+`pipeline.arena.variance.estimator` finds the shares of these that help, and fits the remaining weights on other deals,
+as MIVAT does (White and Bowling, 2009). In no-limit games the pot in the terms is reduced where little can still be
+bet (`_stake`).
 """
 
 from __future__ import annotations
@@ -32,12 +33,15 @@ from pipeline.poker.game import Game
 from pipeline.poker.rules import (
     CALL,
     FOLD,
+    R_NOLIMIT,
     R_PLAYERS,
     R_ROUNDS,
+    R_STACK,
     RAISE,
     S_ACTOR,
     S_FINISHED,
     S_FOLDED,
+    S_MAX_SPENT,
     S_RAISES,
     S_ROUND,
     STATE_SIZE,
@@ -51,6 +55,8 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.arrays import bundled_arrays
 from pipeline.runtime.kernels import kernel
 
+LUCK = 4
+"""estimates of luck: by the check-down value that of the cards and that of the agents' dice, then by typical weights"""
 ACTION_SHAPES = 12
 """functions of equities and strengths that each action has a term for"""
 RAISE_LEVELS = 10
@@ -71,7 +77,9 @@ class Terms(NamedTuple):
     values: Array
     """(numbers,) float64"""
     results: Array
-    """(hands, players): payoffs by position in big blinds, the check-down terms already subtracted"""
+    """(hands, players): payoffs by position in big blinds"""
+    luck: Array
+    """(hands, LUCK, players): each estimate of the luck in `results`, with mean zero; they add up"""
     lineups: Array
     """(hands,) int64: the number of each hand's line-up (who sat where)"""
 
@@ -90,15 +98,16 @@ class Terms(NamedTuple):
             self.starts[low : high + 1] - begin,
             self.values[begin:end],
             self.results[first:last],
+            self.luck[first:last],
             self.lineups[first:last],
         )
 
 
 def join_terms(pieces: list[Terms]) -> Terms:
     """Join pieces one after another."""
-    columns, values, results, lineups = (np.concatenate([piece[index] for piece in pieces]) for index in (1, 3, 4, 5))
+    columns, *rest = (np.concatenate([piece[index] for piece in pieces]) for index in (1, 3, 4, 5, 6))
     ends, starts = (_chain_ends([piece[index] for piece in pieces]) for index in (0, 2))
-    return Terms(ends, columns, starts, values, results, lineups)
+    return Terms(ends, columns, starts, *rest)
 
 
 def _chain_ends(ends: list[Array]) -> Array:
@@ -258,6 +267,28 @@ def _write_deal_terms(players: int, classes: Array, functions: Array, column: in
 
 
 @kernel(leaf=True)
+def _stake(rules: Array, state: Array) -> float:
+    """Return the pot, in no-limit games reduced where little can still be bet: to 0 where all are all-in.
+
+    Fitted weights say what later betting is worth, and the check-down value is exact once there is none. Half the
+    harmonic mean of the pot and the chips that can still be bet is the pot itself with deep stacks.
+    """
+    total = float(pot(rules, state))
+    if rules[R_NOLIMIT] == 0:
+        return total
+    room, largest, second = 0.0, 0.0, 0.0
+    for p in range(rules[R_PLAYERS]):
+        if (state[S_FOLDED] >> p) & 1 == 0:
+            chips = max(0.0, float(rules[R_STACK + p] - state[S_MAX_SPENT]))
+            room += chips
+            second = max(second, min(chips, largest))
+            largest = max(largest, chips)
+    # chips that no opponent can match are not bet
+    room += second - largest
+    return total * room / (total + room)
+
+
+@kernel(leaf=True)
 def _write_street_terms(
     players: int, stake: float, changes: Array, shift: Array, second_estimate: Array, place: int, out: Array
 ) -> None:
@@ -299,8 +330,8 @@ def _write_action_terms(own: float, mine: float, theirs: float, weight: float, p
 
 
 @kernel(leaf=True)
-def _subtract_check_down(rules: Array, state: Array, label: int, equity: Array, weight: float, results: Array) -> None:
-    """Subtract `weight` times the value of folding, or of going on, from all results, if all check and call later.
+def _add_check_down(rules: Array, state: Array, label: int, equity: Array, weight: float, luck: Array) -> None:
+    """Add `weight` times the value of folding, or of going on, to all players' luck, if all check and call later.
 
     Raising counts as calling: how a raise is answered is left to the weights.
     """
@@ -319,7 +350,7 @@ def _subtract_check_down(rules: Array, state: Array, label: int, equity: Array, 
         if (state[S_FOLDED] >> p) & 1 == 0 and not (folds and p == actor):
             # a fold leaves the pot to the others: their equities are scaled to add up to one again
             share = equity[p] / equity_sum if equity_sum > 1e-9 else 1.0 / players_left
-            results[p] -= weight * (total * share - (call if p == actor else 0.0))
+            luck[p] += weight * (total * share - (call if p == actor else 0.0))
 
 
 @kernel(leaf=True)
@@ -342,11 +373,11 @@ def _write_decision_terms(
     big_blind: float,
     first: int,
     rows: TermBuffers,
-    results: Array,
+    luck: Array,
 ) -> None:
     """Write the terms of a decision whose probabilities are known; `first` is the first column of actions."""
     players, actor = rules[R_PLAYERS], state[S_ACTOR]
-    stake = pot(rules, state) / big_blind
+    stake = _stake(rules, state) / big_blind
     faces = to_call(rules, state) > 0
     kind = (actor * rules[R_ROUNDS] + state[S_ROUND]) * 2 + (1 if faces else 0)
     kind = kind * BET_LEVELS + min(state[S_RAISES], BET_LEVELS - 1)
@@ -361,7 +392,7 @@ def _write_decision_terms(
         # mean zero over the agent's own dice, whatever this is multiplied with that was settled before
         weight = (1.0 if other == label else 0.0) - mix[other]
         if weight != 0.0:
-            _subtract_check_down(rules, state, other, equities, weight, results)
+            _add_check_down(rules, state, other, equities, weight, luck)
         if other != CALL and (faces or other != FOLD):  # nobody folds without a bet
             _write_action_terms(own, mine, theirs, weight * stake, place, rows.values)
             place += ACTION_SHAPES
@@ -378,7 +409,7 @@ def _write_terms(
     offsets: ColumnLayout,
     ends: Array,
     rows: TermBuffers,
-    results: Array,
+    luck: Array,
 ) -> None:
     """Write the terms of hands one after another; `played` are labels, sizes, mixes and line-ups."""
     labels, sizes, mixes, lineups = played
@@ -391,7 +422,7 @@ def _write_terms(
         equities, first = by_street.equities[row], lineups[i] * offsets.lineup_width
         for p in range(players):
             # AIVAT's correction for the deal: the pot times the equity, less its mean over all deals
-            results[i, p] -= pot(rules, state) * (equities[0, p] - 1.0 / players)
+            luck[i, 0, p] += pot(rules, state) * (equities[0, p] - 1.0 / players)
         _write_deal_terms(players, classes[i], functions, first, rows)
         raises = 0
         raiser = players
@@ -403,7 +434,7 @@ def _write_terms(
             if k < mixes.shape[1] and mixes[i, k, 0] == mixes[i, k, 0]:
                 column = first + offsets.first_action
                 _write_decision_terms(
-                    rules, state, label, mixes[i, k], equities[street], big_blind, column, rows, results[i]
+                    rules, state, label, mixes[i, k], equities[street], big_blind, column, rows, luck[i, 1]
                 )
             apply(rules, state, min(label, RAISE), sizes[i, k])
             if label >= RAISE:
@@ -415,17 +446,16 @@ def _write_terms(
                 shift = by_street.shift[row, dealt]
                 for p in range(players):
                     # and for the street: the value after the cards less that before, whose mean over the cards is zero
-                    results[i, p] -= pot(rules, state) * shift[p]
+                    luck[i, 0, p] += pot(rules, state) * shift[p]
                 column = ((dealt << players) + live) * RAISE_LEVELS + min(raises, RAISE_LEVELS - 1)
                 column = first + offsets.first_street + (column * (players + 1) + raiser) * offsets.street_width
                 begin = _begin_event(rows, column, offsets.street_width)
-                stake = pot(rules, state) / big_blind
+                stake = _stake(rules, state) / big_blind
                 second_estimate = by_street.second_estimate[row, dealt - 1]
                 _write_street_terms(
                     players, stake, by_street.changes[row, dealt], shift, second_estimate, begin, rows.values
                 )
-        for p in range(players):
-            results[i, p] /= big_blind
+        luck[i] /= big_blind
         ends[i + 1] = rows.used[0]
 
 
@@ -453,20 +483,20 @@ def build_terms(hands: HandRecords, lineups: Array, *, typical: bool = True) -> 
     ends = np.zeros(len(hands) + 1, np.int64)
     columns, starts = np.empty(events, np.int64), np.zeros(events + 1, np.int64)
     rows = TermBuffers(columns, starts, np.empty(numbers), np.zeros(2, np.int64), hands.share is not None)
-    results = np.array(hands.payoffs, np.float64)
+    results, luck = hands.payoffs / game.big_blind, np.zeros((len(hands), LUCK, players))
     played = hands.labels, hands.sizes, mixes, lineups
     _write_terms(
-        game.rules, float(game.big_blind), played, classes, deals.functions, by_street, offsets, ends, rows, results
+        game.rules, float(game.big_blind), played, classes, deals.functions, by_street, offsets, ends, rows, luck
     )
     events, numbers = (int(count) for count in rows.used)
-    result = Terms(ends, columns[:events], starts[: events + 1], rows.values[:numbers], results, lineups)
+    result = Terms(ends, columns[:events], starts[: events + 1], rows.values[:numbers], results, luck, lineups)
     if hands.share is not None:
         result = _average_imagined(result, hands.firsts, hands.share)
     weights = typical_weights(game) if typical else None
     if weights is not None:
-        subtract_terms(
-            result, result.columns % offsets.lineup_width, np.zeros(result.hands, np.int64), weights, result.results
-        )
+        columns = result.columns % offsets.lineup_width
+        kind = 2 + (columns >= offsets.first_action).astype(np.int64)
+        add_terms(result, columns, kind, np.zeros(result.hands, np.int64), weights, result.luck)
     return result
 
 
@@ -478,14 +508,17 @@ def _average_imagined(rows: Terms, firsts: Array, share: Array) -> Terms:
     starts = np.concatenate([[0], np.cumsum(np.diff(rows.starts)[events_of_hands])])
     values = np.zeros(int(starts[-1]))
     results = np.zeros((len(firsts), rows.results.shape[1]))
+    luck = np.zeros((len(firsts), *rows.luck.shape[1:]))
     first = np.concatenate([[0], np.cumsum(events)])
-    _add_rows(rows, ends, share, starts[first], values, results)
-    return Terms(first, rows.columns[events_of_hands], starts, values, results, rows.lineups[firsts])
+    _add_rows(rows, ends, share, starts[first], values, results, luck)
+    return Terms(first, rows.columns[events_of_hands], starts, values, results, luck, rows.lineups[firsts])
 
 
 @kernel(leaf=True)
-def _add_rows(rows: Terms, ends: Array, share: Array, places: Array, values: Array, results: Array) -> None:
-    """Add the rows of each hand, times their shares, to the hand's values and results."""
+def _add_rows(
+    rows: Terms, ends: Array, share: Array, places: Array, values: Array, results: Array, luck: Array
+) -> None:
+    """Add the rows of each hand, times their shares, to the hand's values, results and luck."""
     for i in range(ends.shape[0] - 1):
         for row in range(ends[i], ends[i + 1]):
             begin, end = rows.starts[rows.ends[row]], rows.starts[rows.ends[row + 1]]
@@ -493,13 +526,16 @@ def _add_rows(rows: Terms, ends: Array, share: Array, places: Array, values: Arr
                 values[places[i] + a] += share[row] * rows.values[begin + a]
             for t in range(results.shape[1]):
                 results[i, t] += share[row] * rows.results[row, t]
+                for kind in range(luck.shape[1]):
+                    luck[i, kind, t] += share[row] * rows.luck[row, kind, t]
 
 
 @kernel(leaf=True)
-def subtract_terms(terms: Terms, columns: Array, folds: Array, weights: Array, results: Array) -> None:
-    """Subtract each hand's terms times its fold's weights (folds, columns, players) from its results.
+def add_terms(terms: Terms, columns: Array, kinds: Array, folds: Array, weights: Array, out: Array) -> None:
+    """Add each hand's terms times its fold's weights (folds, columns, players) to `out` (hands, kinds, players).
 
-    `columns` (events,) are those of the weights; events with columns below 0 have none.
+    `columns` (events,) are those of the weights, and events with columns below 0 have none; `kinds` (events,) say where
+    in `out` each event belongs.
     """
     for i in range(folds.shape[0]):
         for event in range(terms.ends[i], terms.ends[i + 1]):
@@ -507,8 +543,8 @@ def subtract_terms(terms: Terms, columns: Array, folds: Array, weights: Array, r
             if column < 0:
                 continue
             for a in range(terms.starts[event], terms.starts[event + 1]):
-                for t in range(results.shape[1]):
-                    results[i, t] -= terms.values[a] * weights[folds[i], column, t]
+                for t in range(out.shape[2]):
+                    out[i, kinds[event], t] += terms.values[a] * weights[folds[i], column, t]
                 column += 1
 
 
@@ -516,12 +552,12 @@ def subtract_terms(terms: Terms, columns: Array, folds: Array, weights: Array, r
 def typical_weights(game: Game) -> Array | None:
     """Return the weights of a line-up's terms among typical agents, (1, columns, players); None where not known.
 
-    Bundled for limit hold'em for two (resources/variance.npz, made by `tools/tables.py`): a short match starts from
-    them.
+    Bundled for hold'em for two (resources/variance.npz, and variance_nolimit.npz for no-limit; made by
+    `tools/tables.py`): results of few hands are adjusted by them.
     """
-    if game.nolimit or not game.is_holdem or game.players != 2:
+    if not game.is_holdem or game.players != 2:
         return None
-    stored = bundled_arrays("pipeline.arena", "variance.npz")
+    stored = bundled_arrays("pipeline.arena", "variance_nolimit.npz" if game.nolimit else "variance.npz")
     weights = np.zeros((1, column_layout(game).lineup_width, 2))
     weights[0, stored["columns"]] = stored["weights"]
     return weights
