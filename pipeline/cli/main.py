@@ -35,6 +35,7 @@ GROUPS = {
         "info": "Describe a dataset, a bundle or a strategy.",
         "query": "Ask a dataset in SQL.",
         "profile": "Describe players by VPIP, PFR, aggression and the like.",
+        "leaks": "List the spots in which a player loses chips.",
         "identify": "Estimate which of several agents plays under a name in logs.",
     },
     "Copy": {

@@ -38,7 +38,7 @@ def rows(tmp_path_factory: pytest.TempPathFactory) -> Path:
         lines = (LOGS / name).read_text().splitlines(keepends=True)
         (logs / name).write_text("".join(line for line in lines if not line.startswith("SCORE"))[:20_000])
     out = tmp_path_factory.mktemp("data") / "rows"
-    ingest([str(logs)], out, options(strength=False), workers=1)
+    ingest([str(logs)], out, options(strength=True), workers=1)
     return out
 
 
@@ -260,3 +260,11 @@ def test_what_a_kill_between_two_renames_moved_aside_is_described_all_the_same(t
     shutil.unpack_archive(BUNDLES / "loglinear.zip", tmp_path / ".bundle.999999999.old")
     assert describe(tmp_path / "bundle")["kind"] == "bundle"
     assert [path.name for path in tmp_path.iterdir()] == ["bundle"]
+
+
+def test_leaks_lists_the_worst_spots_and_hands_to_replay(rows: Path) -> None:
+    leaks = json.loads(run("leaks", "--data", rows, "--agent", "random", "--min-decisions", "20", "--json"))
+    values = [spot["difference_mbb_per_hand"] for spot in leaks["spots"]]
+    assert values == sorted(values)
+    assert all(spot["decisions"] >= 20 and len(spot["examples"]) == 3 for spot in leaks["spots"])
+    assert f"{len(leaks['spots'])} spots" in run("leaks", "--data", rows, "--agent", "random", "--min-decisions", "20")
