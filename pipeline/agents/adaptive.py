@@ -6,7 +6,7 @@ opponent. After every few hands it evaluates them (`solving.hindsight`) and keep
 - by model: the posterior over known opponents, and over a mixture that draws one of them anew for each hand (its shares
   are fitted to the hands), which stands for an unknown opponent. With each strategy's winnings from each known opponent
   this gives the winnings to expect from this one;
-- by importance sampling: what each strategy would have won in the very hands, whoever the opponent is. It needs no
+- by importance sampling: what each strategy would have won in the same hands, against any opponent. It needs no
   model and has a large variance over few hands.
 
 A strategy's value is the mean of both estimates, weighted by their inverse variances. A strategy replaces the
@@ -77,7 +77,7 @@ MIXTURE_STD_BB = 0.3
 MIXTURE_PENALTY_NATS = 0.1
 """nats per hand by which a mixture must explain the hands better than a known opponent"""
 MIXTURE_PRIOR = 0.1
-"""prior weight of the mixture, beside 1 for all known opponents"""
+"""prior weight of the mixture; all known opponents together have 1"""
 UNCOVERED_STD_BB = 4.0
 """standard deviation of what is won where a strategy does what was never done"""
 MAX_ASSESSMENTS = 1_024
@@ -180,7 +180,7 @@ class _Memory:
         value = (predicted / model_variance + mean / variance) / (1 / model_variance + 1 / variance)
         value_variance = 1 / (1 / model_variance + 1 / variance)
         gain = value - value[0]
-        # the equilibrium loses to nobody, so another strategy has to be better by more than its likely error
+        # the equilibrium loses to no opponent, so another strategy has to be better by more than its likely error
         safe_gain = gain - CAUTION_STDS * np.sqrt(value_variance + value_variance[0])
         gain[0] = safe_gain[0] = 0.0
         self.best = int(np.argmax(np.where(safe_gain >= 0, gain, -np.inf)))
@@ -416,7 +416,7 @@ def _assemble(
 
 
 def make(name: str, arguments: str, game: Game, *, trusted: bool = False) -> Adaptive:
-    """Return @adaptive, or @adaptive:AGENT,AGENT,... with strategies of the user's own beside the equilibrium."""
+    """Return @adaptive, or @adaptive:AGENT,AGENT,... with strategies of the user's own and the equilibrium."""
     if game.players != 2 or game.nolimit or not (game.is_holdem or game.hole_cards == 1):
         raise PipelineError(f"@adaptive plays limit hold'em, Kuhn and Leduc for two players, not {game.name}")
     text = plain_name(f"@{name}:{arguments}")

@@ -14,14 +14,14 @@ mean; raise and fold make a call (a bet, where there is nothing to fold to); cal
 `stakes` and `label_of_stake` serve every agent whose rules were written in shares of a stack (@bearl too), in limit
 games as well. A limit game sets no stack; the most a player can put in by the rules (24 big blinds in heads-up limit
 hold'em) stands for it. Amounts become labels: in limit games any raise is `r`; in no-limit games a raise is classed by
-its size beside the pot (see `game`), 90% of the stack or more is all-in, and the nearest legal class is taken, smaller
-first.
+its size relative to the pot (see `game`), 90% of the stack or more is all-in, and the nearest legal class is taken,
+smaller first.
 
 `fit_style` goes the other way: from decisions whose hole cards are known to the calibration under which they are most
 likely. Likelihoods are smoothed: `SMOOTHING` of them is uniform over the legal actions, so that no single decision
-rules a style out. The likelihood is searched on ever finer grids; `log_loss` beside `guess`, that of drawing any legal
-action, says how much of the play the style explains: a player whose log-loss is hardly below the guess has another
-style than any calibrated player.
+rules a style out. The likelihood is searched on ever finer grids; how far `log_loss` is below `guess`, that of
+drawing any legal action, says how much of the play the style explains: a player whose log-loss is hardly below
+the guess has another style than any calibrated player.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""@equity: exact equity against random cards, and pot odds; it maximises the gain against whoever always calls.
+"""@equity: exact equity against random cards, and pot odds; it maximises the gain against a player who always calls.
 
 With e the chance to win against one random holding (ties half; `pipeline.poker.strength`, exact), m players in the hand
 and e^(m-1) taken as the chance against all of them, the gain from here on is

@@ -174,7 +174,7 @@ def plain_name(text: str) -> str:
 
 
 def comes_with_package(text: str) -> bool:
-    """Return whether an agent is built in and names no file, folder or program: it has learned from nobody's logs.
+    """Return whether an agent is built in and names no file, folder or program: it has learned from no logs.
 
     >>> comes_with_package("@teacher"), comes_with_package("@teacher:out/counter"), comes_with_package("@lbr:@call")
     (True, False, True)

@@ -46,7 +46,7 @@ def state_after(game: Game, betting: str) -> State:
         raise PipelineError(f"a betting of {len(betting):,} letters is none of {game.name}")
     for action, size in actions(betting):
         if size > MOST_CHIPS:
-            raise PipelineError(f"nobody has {str(size)[:20]} chips: {MOST_CHIPS:,} is the most")
+            raise PipelineError(f"{str(size)[:20]} chips are too many: {MOST_CHIPS:,} is the most")
         if state.finished:
             raise PipelineError(f"{betting!r} goes on after the hand is over in {game.name}")
         state = state.apply(action, size)
@@ -63,7 +63,7 @@ def _all_holdings(game: Game) -> Array:
 
 
 def holdings(game: Game, board: Array) -> Array:
-    """Return all hole cards that are possible beside a board, (n, hole cards).
+    """Return all hole cards that are possible with a board, (n, hole cards).
 
     >>> from pipeline.poker.cards import parse_cards
     >>> from pipeline.poker.game import builtin
@@ -110,7 +110,7 @@ def range_at(agent: Agent, betting: str, board: Array, position: int | None = No
     board = board[: game.visible(state.round)]
     seat = state.actor if position is None else position
     if not 0 <= seat < game.players:
-        raise PipelineError(f"after {betting!r} nobody is to act: the hand is over")
+        raise PipelineError(f"after {betting!r} no player is to act: the hand is over")
     holes = holdings(game, board)
     rows, labels = own_rows(game, betting, seat, holes, board)
     reach, mix = np.ones(len(holes)), np.zeros((0, len(game.labels)))

@@ -5,12 +5,12 @@ and one of their agents go in; out come the same hands once for every holding (p
 have had. Each comes with its probability given the betting (the agent's reach probability: the product of its
 probabilities of its actions), the payoffs that the holding would have had, and the agent's probabilities at its
 decisions. `pipeline.arena.variance` takes their weighted mean in place of the hand, which leaves the expectation as it
-is (Bowling and others, 2008), because nobody else could see which of the holdings it was.
+is (Bowling and others, 2008), because the other players could not see which of the holdings it was.
 
 Up to `count` holdings are used: all of them in small games, otherwise the real one and others drawn at random from the
-cards that nobody else holds and that do not lie open. An agent that draws its actions itself is not imagined: what it
-names when it is asked again says nothing of its mix. Within such a set the probabilities are proportional to the
-reach probabilities, so the mean is exact with few of them too.
+cards that no other player holds and that are not on the board. An agent that draws its actions itself is not imagined:
+its answer to a second question says nothing of its probabilities. Within such a set the probabilities are proportional
+to the reach probabilities, so the mean is exact with few of them too.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Numbers of players and chips by deal go in; seatings, means and intervals come out. Each deal is played once per
 seating, so that the luck of the cards is shared. With two or three players all orders of the agents are played: two, or
-six, so that everybody has everybody on either side. With more players (Kuhn poker takes up to 12) the orders are too
-many, and only the rotations of one order are played.
+six, so that each agent acts before and after each other one. With more players (Kuhn poker takes up to 12) the orders
+are too many, and only the rotations of one order are played.
 """
 
 from __future__ import annotations

@@ -253,7 +253,7 @@ class HandBlock:
         gathered = Gathered(np.arange(len(self)), np.zeros(len(self), OBSERVATION), np.empty(len(self), np.int64))
         live_count, step = len(self), 0
         while live_count > 0:
-            # agents take turns, whoever is to act: each is asked once about all its hands, which is what asking costs
+            # each agent is asked once about all the hands in which it is to act: the cost is per question, not per hand
             agent = step % players
             count, live_count = _gather(rules, tables, self.hands, self.order, self.first, agent, live_count, gathered)
             if count > 0:

@@ -57,7 +57,7 @@ BLOCK_HANDS = 16384
 LEAST_BLOCK_HANDS = 1024
 """a short match is not cut into smaller blocks to share it between threads"""
 THREADS = 2
-"""threads of a match unless told otherwise, also beside a cluster"""
+"""threads of a match by default, with a cluster too"""
 
 
 @dataclass(frozen=True)
@@ -103,9 +103,9 @@ def play_match(
     """Play at least `hands` hands (whole deals in all seatings); write `log`'s files if named.
 
     Parameters: one agent per player of `game`; `log` x or x.log gives x.0.log, x.1.log, one per seating, and
-    `probabilities` names the Parquet file of the agents' true probabilities (True: x.probs.parquet beside the logs);
+    `probabilities` names the Parquet file of the agents' true probabilities (True: x.probs.parquet next to the logs);
     `adjusted` takes the luck out of the results as well, in games where that is possible; a number from 2 on averages
-    them over so many hands that the last agent could have held (with @lbr its opponent, 16 unless told otherwise);
+    them over that number of hands that the last agent could have held (with @lbr its opponent, 16 by default);
     `workers` are threads, or a table on a cluster, with the same result (an agent that learns from hand to hand plays
     here, in one thread). Returns what each agent won.
 
@@ -181,7 +181,7 @@ def _check(agents: Sequence[Agent], game: Game, hands: int, log: Path | None, pr
     if hands < 1:
         raise PipelineError(f"a match has at least one hand, not {hands}")
     if probabilities and log is None:
-        raise PipelineError("probabilities are written beside a log: name one with --log")
+        raise PipelineError("probabilities belong to a log: name one with --log")
     for agent in agents:
         if agent.game != game:
             raise PipelineError(f"{agent.name} plays {agent.game.name}, not {game.name}")

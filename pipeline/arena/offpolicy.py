@@ -50,7 +50,7 @@ class OffPolicyEstimate(NamedTuple):
     weight: float
     """the mean weight of a hand: 1 but for chance, if the behaviour is right and covers the target"""
     effective: float
-    """so many hands of the target's own play are worth as much"""
+    """the number of hands of the target's own play that are worth as much"""
 
 
 def weigh_hands(
@@ -101,7 +101,7 @@ def estimate_off_policy(
                 f"{agent.name} gives no probabilities: an estimate from logs needs those of both agents"
             )
     if len(records) < 2 or not has_all_cards(records):
-        raise PipelineError("an estimate from logs needs at least two hands, with everybody's cards")
+        raise PipelineError("an estimate from logs needs at least two hands, with all players' cards")
     winnings, weights = np.empty(len(records)), np.empty(len(records))
     for first in range(0, len(records), HANDS_AT_ONCE):
         part = slice(first, first + HANDS_AT_ONCE)

@@ -20,6 +20,7 @@ import csv
 import io
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -85,7 +86,7 @@ class Results:
         """Return the same results with losses limited to `cap` mbb/h, and the gains of the others with them."""
         if cap is None:
             return self
-        # nobody can win more than the others can lose
+        # no player can win more than the others can lose
         most = cap * (self.lineups.shape[1] - 1)
         return replace(self, won=np.clip(self.won, -cap, most), draws=np.clip(self.draws, -cap, most))
 
@@ -347,7 +348,7 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
     end = next((i for i, row in enumerate(rows) if row[0].strip() == DRAWS), len(rows))
     rows, block = rows[:end], rows[end:]
     if rows and rows[0][0] == FIRST_MEMBER:
-        return _lineups_with_draws(path, rows, block)
+        return _lineup_table(path, rows, block)
     names = [row[0].strip() for row in rows[1:]]
     if not rows or [cell.strip() for cell in rows[0][1:]] != names or len(names) < 2:
         raise PipelineError(f"{path}: not a cross table; the first row must name the same agents as the first column")
@@ -366,53 +367,52 @@ def read_table(path: Path, *, replicates: int = 1000, seed: int = 0) -> Results:
         a, b = (names[int(i)] for i in worst)
         raise PipelineError(f"{path}: {a} against {b} is not minus {b} against {a}; mend one of the cells")
     if block:
-        return _with_draws(path, names, block, won)
+        lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
+        results = _with_draws(names, lineups, won[lineups[:, :1], lineups[:, 1:]], block)
+        if results is None:
+            raise PipelineError(
+                f"{path}: the draws below the cross table do not belong to it; remove the lines from `{DRAWS}` on to "
+                "rank the table alone"
+            )
+        return results
     return from_table(names, won, half, replicates=replicates, seed=seed)
 
 
-def _with_draws(path: Path, names: Sequence[str], block: Sequence[Sequence[str]], won: Floats) -> Results:
-    """Return the results that `table_csv` wrote: the cap, the means and the draws of every pair."""
-    lineups = np.array(list(itertools.combinations(range(len(names)), 2)))
-    adjusted, block = _without_kind(block)
-    try:
-        cap = float(block[1][1]) or None
-        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]])
-        mean, drawn = values[0], values[1:]
-        fits = values.shape[1] == len(lineups) and len(drawn) > 0 and bool(np.isfinite(values).all())
-        fits = fits and bool((np.abs(mean - won[lineups[:, 0], lineups[:, 1]]) <= 0.051).all())
-    except (ValueError, IndexError):
-        fits = False
-    if not fits:
-        raise PipelineError(
-            f"{path}: the draws below the cross table do not belong to it; remove the lines from `{DRAWS}` on to rank "
-            "the table alone"
-        )
-    return Results(
-        tuple(names), lineups, np.stack([mean, -mean], axis=1), np.stack([drawn, -drawn], axis=2), cap, adjusted
-    )
-
-
-def _lineups_with_draws(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
+def _lineup_table(path: Path, rows: Sequence[Sequence[str]], block: Sequence[Sequence[str]]) -> Results:
     """Return the results that `table_csv` wrote for line-ups of more than two."""
-    members = len(rows[0]) // 2
-    adjusted, block = _without_kind(block)
+    members, results = len(rows[0]) // 2, None
     names = list(dict.fromkeys(name for row in rows[1:] for name in row[:members]))
-    numbers = [[names.index(name) for name in row[:members]] for row in rows[1:]]
-    try:
-        lineups = np.array(numbers).reshape(-1, members)
-        wanted = list(itertools.combinations(range(len(names)), members))
+    lineups = [tuple(names.index(name) for name in row[:members]) for row in rows[1:]]
+    with suppress(ValueError):
         won = np.array([[float(cell.partition("±")[0]) for cell in row[members:]] for row in rows[1:]])
-        cap = float(block[1][1]) or None
-        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]]).reshape(-1, len(lineups), members)
-        fits = sorted(map(tuple, lineups.tolist())) == wanted and len(values) > 1 and bool(np.isfinite(values).all())
-        fits = fits and bool((np.abs(values[0] - won) <= 0.051).all())
-    except (ValueError, IndexError):
-        fits = False
-    if not fits:
+        if sorted(lineups) == list(itertools.combinations(range(len(names)), members)):
+            results = _with_draws(names, np.array(lineups), won, block)
+    if results is None:
         raise PipelineError(
             f"{path}: a table of line-ups is ranked by the draws that `tournament --out` writes below it, a column for "
             "each of its members; these are missing or do not belong to it"
         )
+    return results
+
+
+def _with_draws(names: Sequence[str], lineups: Ints, won: Floats, block: Sequence[Sequence[str]]) -> Results | None:
+    """Return the results in the block below a table: cap, means and draws; None where it does not belong to the table.
+
+    `won` (line-ups, columns) is the table: for pairs the first member's wins, else a column for each member.
+    """
+    adjusted, block = _without_kind(block)
+    try:
+        cap = float(block[1][1]) or None
+        values = np.array([[float(cell) for cell in row[1:]] for row in block[2:]])
+    except (ValueError, IndexError):
+        return None
+    if len(values) < 2 or values.shape[1:] != (won.size,) or not np.isfinite(values).all():
+        return None
+    values = values.reshape(-1, *won.shape)
+    if (np.abs(values[0] - won) > 0.051).any():
+        return None
+    if won.shape[1] == 1:
+        values = np.concatenate([values, -values], axis=2)
     return Results(tuple(names), lineups, values[0], values[1:], cap, adjusted)
 
 
@@ -437,28 +437,24 @@ def table_csv(results: Results) -> str:
 
     With three players in a line-up: a row per line-up, and below them the draws of every member.
     """
+    lineups = [[results.names[i] for i in lineup] for lineup in results.lineups]
+    if results.lineups.shape[1] == 2:
+        won, half = cross_table(results)
+        table = [["", *results.names]]
+        for i, name in enumerate(results.names):
+            cells = (f"{value:.1f}±{width:.1f}" for value, width in zip(won[i], half[i], strict=True))
+            table.append([name, *("" if i == j else cell for j, cell in enumerate(cells))])
+        titles, columns = [":".join(names) for names in lineups], slice(1)
+    else:
+        head, rows = lineup_rows(results)
+        table = [head, *rows]
+        titles = [f"{':'.join(names)} {i}" for names in lineups for i in range(1, len(names) + 1)]
+        columns = slice(None)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    if results.lineups.shape[1] != 2:
-        head, rows = lineup_rows(results)
-        writer.writerows([head, *rows, []])
-        titles = (":".join(results.names[i] for i in lineup) for lineup in results.lineups)
-        writer.writerow([DRAWS, *(f"{title} {i + 1}" for title in titles for i in range(results.lineups.shape[1]))])
-        writer.writerows(_settings(results))
-        for number, drawn in enumerate([results.won, *results.draws]):
-            writer.writerow([number or "mean", *(f"{value:.6f}" for value in drawn.ravel())])
-        return out.getvalue()
-    won, half = cross_table(results)
-    writer.writerow(["", *results.names])
-    for i, name in enumerate(results.names):
-        cells = ["" if i == j else f"{won[i, j]:.1f}±{half[i, j]:.1f}" for j in range(len(results.names))]
-        writer.writerow([name, *cells])
-    writer.writerow([])
-    writer.writerow([DRAWS, *(f"{results.names[a]}:{results.names[b]}" for a, b in results.lineups)])
-    writer.writerows(_settings(results))
-    writer.writerow(["mean", *(f"{value:.6f}" for value in results.won[:, 0])])
-    for number, row in enumerate(results.draws[:, :, 0], start=1):
-        writer.writerow([number, *(f"{value:.6f}" for value in row)])
+    writer.writerows([*table, [], [DRAWS, *titles], *_settings(results)])
+    for number, values in enumerate([results.won, *results.draws]):
+        writer.writerow([number or "mean", *(f"{value:.6f}" for value in values[:, columns].ravel())])
     return out.getvalue()
 
 

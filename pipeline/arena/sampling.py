@@ -121,7 +121,7 @@ def _join_probabilities(parts: list[Path], whole: Path) -> None:
         made = pa.array(sorted({name for table in tables for name in table["file"].to_pylist()}))
         before = read(whole)
         tables.insert(0, before.filter(pc.invert(pc.is_in(before["file"].cast(pa.string()), value_set=made))))
-    with replacing(whole) as beside, beside.open("wb") as file:
+    with replacing(whole) as unfinished, unfinished.open("wb") as file:
         pq.write_table(pa.concat_tables(tables, promote_options="permissive"), file, compression="zstd")
     for part in parts:
         part.unlink()

@@ -132,9 +132,9 @@ class Sitting:
             }
             if state.finished or state.actor == hand.me:
                 break
-            turn, player = heard[state.actor], self._players[hand.seats[state.actor] - 1]
-            assert turn is not None
-            ((action, size),) = actions(player.decide(turn).rpartition(":")[2])
+            step, player = heard[state.actor], self._players[hand.seats[state.actor] - 1]
+            assert step is not None
+            ((action, size),) = actions(player.decide(step).rpartition(":")[2])
             made.append(hand.add(action, size, player.mix))
         if hand.state.finished:
             self._count(hand)

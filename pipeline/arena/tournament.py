@@ -1,7 +1,7 @@
 """Play tournaments: agents, a game and a seed go in, a ranked `Tournament` comes out.
 
 `LineUps` plays the matches, for tournaments and for the selection of models alike: every line-up gets the same deals,
-and rankings are given what it won with the luck taken out, where that is possible. The plain results stay beside.
+and rankings are given adjusted results, where these are possible. The plain results are kept too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Write the files of a match: logs as the ACPC dealer writes them, and the true probabilities beside them.
+"""Write the files of a match: logs as the ACPC dealer writes them, and the true probabilities.
 
 Played blocks go in, in order. A duplicate match `x` is one log per seating, x.0.log, x.1.log ...: the header's four
 lines, a STATE line per hand with cards, payoffs and names in position order, and a SCORE line in seat order. Payoffs
@@ -183,8 +183,8 @@ class Transcript:
     ) -> None:
         self.game, self.names = game, names
         self.logs = seating_logs(log, len(order))
-        beside = log.with_name(f"{log.name.removesuffix('.log')}.probs.parquet") if probabilities else None
-        self.probabilities = probabilities if isinstance(probabilities, Path) else beside
+        default = log.with_name(f"{log.name.removesuffix('.log')}.probs.parquet") if probabilities else None
+        self.probabilities = probabilities if isinstance(probabilities, Path) else default
         self._order = order
         self._headers = [header_lines(MatchPlan(game, names, deals, seed, title=path.stem)) for path in self.logs]
         self._totals = np.zeros(order.shape)

@@ -374,7 +374,7 @@ def _fill_street(
     equities, before, second_estimate, changes = buffers
     if street > 0:
         if live[street - 1] == mask:
-            # nobody has folded since: the equity before this street is that of the street before
+            # no player has folded since: the equity before this street is that of the street before
             before[street] = equities[street - 1]
         else:
             board_before = 0 if street == 1 else 1 + street

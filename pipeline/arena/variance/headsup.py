@@ -42,7 +42,7 @@ eaa, eab, ebb, aab, abb"""
 FLOPS = 16
 """flops drawn for the mean"""
 FLOP_SHUFFLES = 2
-"""how often the 48 unseen cards make up 12 rivals of four cards (a run-out and a hand)"""
+"""shuffles of the 48 unseen cards into 12 rivals of four cards (a run-out and a hand)"""
 TURN_SHUFFLES = 1
 """how often the 45 unseen cards make up 15 rivals of three cards (a river card and a hand)"""
 RIVER_SHUFFLES = 1

@@ -30,7 +30,7 @@ class HandRecords:
 
     game: Game
     hole: Array
-    """(hands, players, 2) uint8: everybody's cards, by position"""
+    """(hands, players, 2) uint8: all players' cards, by position"""
     board: Array
     """(hands, 5) uint8: the board cards that were dealt"""
     labels: Array
@@ -89,7 +89,7 @@ def card_arrays(game: Game, holes: Sequence[Sequence[str]], boards: Sequence[str
 
 def betting_arrays(walk: StateCache, bettings: Sequence[str]) -> tuple[Array, Array, Array]:
     """Return (hands, actions) label + 1 and total of each action, 0 beyond the last, and (hands,) the last round."""
-    read = lru_cache(maxsize=1 << 16)(walk.labels)  # few bettings are met again and again
+    read = lru_cache(maxsize=1 << 16)(walk.labels)  # few different bettings make up most hands
     played = [read(betting) for betting in bettings]
     longest = max((len(taken) for taken, _, _ in played), default=0)
     labels, sizes = np.zeros((len(played), longest), np.uint8), np.zeros((len(played), longest), np.int64)
@@ -141,7 +141,7 @@ def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRec
 
 
 def has_all_cards(records: HandRecords) -> bool:
-    """Return whether everybody's hole cards are known in all hands."""
+    """Return whether all hole cards are known in all hands."""
     return bool((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all())
 
 

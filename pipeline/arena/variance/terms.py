@@ -1,4 +1,4 @@
-"""Compute the control variates of finished hands: numbers with mean zero whoever plays, correlated with the luck.
+"""Compute the control variates of finished hands: numbers with mean zero for any agents, correlated with the luck.
 
 Hands go in (`HandRecords`); out comes a list of events per hand, each with a few numbers (terms). Three kinds of events
 have terms:
@@ -154,7 +154,7 @@ def deal_functions(game: Game) -> DealFunctions:
 
 
 def _traits() -> list[Array]:
-    """Return traits of the 169 classes beside strength: pair, suited, high and low rank (0 to 1), closeness."""
+    """Return traits of the 169 classes other than strength: pair, suited, high and low rank (0 to 1), closeness."""
     row, column = np.divmod(np.arange(169), 13)
     high, low = 1.0 - np.minimum(row, column) / 12, 1.0 - np.maximum(row, column) / 12
     pair, suited = (row == column) * 1.0, (row < column) * 1.0
@@ -229,10 +229,10 @@ class TermBuffers(NamedTuple):
 def _players_left(rules: Array, labels: Array, sizes: Array, live: Array) -> None:
     """Replay hands: write which players (bits) were left when each street was dealt, 0 where it was not."""
     state = np.zeros(STATE_SIZE, np.int64)
-    everybody = (1 << rules[R_PLAYERS]) - 1
+    all_players = (1 << rules[R_PLAYERS]) - 1
     for i in range(labels.shape[0]):
         start(rules, state)
-        live[i, 0] = everybody
+        live[i, 0] = all_players
         street = 0
         k = 0
         while state[S_FINISHED] == 0 and k < labels.shape[1] and labels[i, k] > 0:
@@ -240,7 +240,7 @@ def _players_left(rules: Array, labels: Array, sizes: Array, live: Array) -> Non
             k += 1
             while street < state[S_ROUND]:
                 street += 1
-                live[i, street] = everybody & ~state[S_FOLDED]
+                live[i, street] = all_players & ~state[S_FOLDED]
 
 
 @kernel(leaf=True)
@@ -393,7 +393,7 @@ def _write_decision_terms(
         weight = (1.0 if other == label else 0.0) - mix[other]
         if weight != 0.0:
             _add_check_down(rules, state, other, equities, weight, luck)
-        if other != CALL and (faces or other != FOLD):  # nobody folds without a bet
+        if other != CALL and (faces or other != FOLD):  # without a bet there is no fold
             _write_action_terms(own, mine, theirs, weight * stake, place, rows.values)
             place += ACTION_SHAPES
 
@@ -414,7 +414,7 @@ def _write_terms(
     """Write the terms of hands one after another; `played` are labels, sizes, mixes and line-ups."""
     labels, sizes, mixes, lineups = played
     players = rules[R_PLAYERS]
-    everybody = (1 << players) - 1
+    all_players = (1 << players) - 1
     state = np.zeros(STATE_SIZE, np.int64)
     for i in range(labels.shape[0]):
         start(rules, state)
@@ -442,7 +442,7 @@ def _write_terms(
                 raiser = actor
             k += 1
             for dealt in range(street + 1, state[S_ROUND] + 1):
-                live = everybody & ~state[S_FOLDED]
+                live = all_players & ~state[S_FOLDED]
                 shift = by_street.shift[row, dealt]
                 for p in range(players):
                     # and for the street: the value after the cards less that before, whose mean over the cards is zero
