@@ -217,7 +217,7 @@ class _Tally:
 
 
 def _truths(among: Sequence[str | Agent]) -> dict[str, int]:
-    """Return the number of the agent that plays under each name, where a name says so: bundles have their agent's."""
+    """Return for each name in logs the number of the agent that plays under it: a bundle goes by whom it imitates."""
     truths: dict[str, int] = {}
     for number, agent in enumerate(among):
         if not isinstance(agent, str):

@@ -570,7 +570,7 @@ class _Learner:
 
 
 def used_cells(weights: Singles, least: float) -> tuple[NDArray[np.int64], NDArray[np.int32], Singles]:
-    """Return the cells of which a weight has the size `least`: each context's first cell, their classes and weights."""
+    """Return the cells with a weight of at least `least`, up to sign: each context's first one, classes and weights."""
     # slice by slice: the weights in full take 1.8 GB at `CELLS`, and their absolute values as much again
     contexts, classes, labels = weights.shape
     used = np.empty((contexts, classes), bool)
