@@ -381,7 +381,8 @@ def test_text_rows_train_as_they_do_in_wapiti(tmp_path):
 
 def test_the_train_command_prints_json_and_a_line_per_iteration(data, tmp_path):
     status, output = run("train", "--data", data, "--agent", "random", "--street", "flop", "--algorithm", "rprop",
-                         "--pattern", "thesis", "--max-iterations", 4, "--out", tmp_path / "b", "--json")  # fmt: skip
+                         "--verbose", "--pattern", "thesis", "--max-iterations", 4, "--out", tmp_path / "b",
+                         "--json")  # fmt: skip
     assert status == 0
     lines = output.splitlines()
     (found,) = json.loads(lines[-1])
