@@ -170,15 +170,14 @@ def hand_command(log: str, words: tuple[str, ...], game: str | None, as_json: bo
     """
     from pipeline.agents.names import resolve
     from pipeline.evaluation.hand_story import find_hand, replay_hand
-    from pipeline.formats.acpc import parse_hand
-    from pipeline.poker.game import find_game
+    from pipeline.poker.game import Game, find_game
     from pipeline.report.terminal import hand_text
 
     number = int(words[0]) if words and words[0].isdigit() else None
     agents = words[number is not None :]
-    line, header_game = find_hand(log, number)
-    played = find_game(game if game is not None else header_game or HOLDEM)
-    story = replay_hand(parse_hand(line), played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
+    hand, own_game = find_hand(log, number)
+    played = own_game if isinstance(own_game, Game) else find_game(game if game is not None else own_game or HOLDEM)
+    story = replay_hand(hand, played, [(agent, resolve(agent, played, trusted=True)) for agent in agents])
     if as_json:
         print_json(story.json())
     else:

@@ -8,18 +8,25 @@ actions and names.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pipeline.dataset.decisions import STREETS, observation
 from pipeline.evaluation.scoring import ScoredPlayer
-from pipeline.formats.acpc import Hand, parse_header
+from pipeline.formats.acpc import Hand, parse_hand, parse_header
+from pipeline.formats.histories.convert import game_of, to_acpc
+from pipeline.formats.histories.history import MAX_AMOUNT, History
+from pipeline.formats.histories.notation import is_history, parse_history, sections
+from pipeline.formats.histories.sites import site_decimals, site_of, site_sections
 from pipeline.poker.cards import hand_name, name_text, parse_cards, ranking
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.poker.spoken import position_words
 from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError
+
+_MOST_BYTES = 64 << 20
+"""of a file of hand histories in which a hand is looked for"""
 
 
 @dataclass(frozen=True)
@@ -76,13 +83,13 @@ class HandStory:
         return {**asdict(self), "labels": list(self.labels), "winners": [seat.name for seat in self.winners]}
 
 
-def find_hand(log: str, number: int | None = None) -> tuple[str, str | None]:
-    """Find the line of a hand and the game that its log's header names; a hand's line itself may be given as `log`.
+def find_hand(log: str, number: int | None = None) -> tuple[Hand, str | Game | None]:
+    """Find a hand and its game, or the name of it in its log's header; a hand's line itself may be given as `log`.
 
-    Parameters: `number` of the hand, by default the log's first.
+    Parameters: `number` of the hand, by default the log's first; in text of a poker site the line that it begins on.
     """
     if log.startswith("STATE:"):
-        return log, None
+        return parse_hand(log), None
     path = locate(log)
     if not path.is_file():
         raise PipelineError(f"{log} is neither a log file nor a line that begins with STATE:")
@@ -93,8 +100,29 @@ def find_hand(log: str, number: int | None = None) -> tuple[str, str | None]:
             header = parse_header(text)
             game = header.game if header else game
             if text.startswith("STATE:") and (number is None or text.split(":", 2)[1] == str(number)):
-                return text, game
+                return parse_hand(text), game
+    with path.open("rb") as file:
+        data = file.read(_MOST_BYTES)
+    if is_history(data):
+        for section in sections(data):
+            if number is None or (section.number or 1) == number:
+                return _hand_of_history(parse_history(data[section.begin : section.end]), section.number or 1)
+    elif site := site_of(data):
+        for place in site_sections(data, site, site_decimals(data)):
+            line = data.count(b"\n", 0, place.begin) + 1
+            if number is None or line == number:
+                if place.reason:
+                    raise PipelineError(f"{log}, line {line}: {place.reason}")
+                return _hand_of_history(parse_history(place.text, site_decimals(data)), line)
     raise PipelineError(f"{log} has no {'hand' if number is None else f'hand {number}'}")
+
+
+def _hand_of_history(history: History, number: int) -> tuple[Hand, Game]:
+    """Return a hand of a hand history, whose cards need not be known, and the game that it was played in."""
+    # nobody can be all-in on a stack that is not known
+    history = replace(history, stacks=tuple(MAX_AMOUNT if stack is None else stack for stack in history.stacks))
+    game = game_of(history)
+    return to_acpc(history, game, number, hidden=True), game
 
 
 def street_name(game: Game, round_index: int) -> str:
@@ -116,10 +144,11 @@ def replay_hand(hand: Hand, game: Game, agents: Sequence[tuple[str, ScoredPlayer
     for action, size in actions(hand.betting):
         actor, street = state.actor, state.round
         board = "".join(hand.board[:street])
-        row = observation(game, state.betting, actor, parse_cards(hand.holes[actor]), parse_cards(board))
-        mixes = {
-            name: dict(zip(game.labels, agent.probabilities(row)[0].tolist(), strict=True)) for name, agent in agents
-        }
+        mixes = {}
+        if hand.holes[actor]:  # what an agent would do depends on cards that hand histories may hide
+            row = observation(game, state.betting, actor, parse_cards(hand.holes[actor]), parse_cards(board))
+            for name, agent in agents:
+                mixes[name] = dict(zip(game.labels, agent.probabilities(row)[0].tolist(), strict=True))
         after = state.apply(action, size)
         decisions.append(
             Decision(
@@ -161,7 +190,7 @@ def _action_words(action: int, before: State, after: State, street_start: Sequen
 
 def _hand_words(game: Game, hole: str, board: str) -> str:
     """Return the name of a hold'em hand; none in games of one card, where the card itself says it."""
-    if not game.is_holdem or not board:
+    if not game.is_holdem or not board or not hole:
         return ""
     board_cards = parse_cards(board)
     return name_text(hand_name(parse_cards(hole), board_cards, len(board_cards), ranking()))

@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import select_rows
 from pipeline.dataset.manifest import read_manifest
 from pipeline.evaluation.evaluation import Evaluation, OpenedModel
 from pipeline.evaluation.hands_to_tell import dealt_hands, hands_to_tell_at_most
@@ -211,8 +213,9 @@ def learning_curve(
 def _read_examples(bundle: Bundle, part: StreetModel, data: Path) -> Examples:
     """Read the training rows of one of a bundle's models."""
     assert bundle.game is not None
-    pattern = _pattern(part)
-    examples, _ = read_examples(data, bundle.agents, part.streets, bundle.game.name, pattern=pattern)
+    names = [STREETS[street] for street in part.streets]
+    selected = select_rows(data, bundle.agents or None, names, game=bundle.game.name)
+    examples, _ = read_examples(selected, part.streets, _pattern(part))
     return examples
 
 

@@ -124,7 +124,7 @@ class BatchReader:
                         line, context = 1, first_context(self.options, piece.label, piece.data, piece.ahead)
                     here = context
                 data = np.frombuffer(piece.data, dtype=np.uint8)
-                yield piece, PartLines(piece.label, 0, line, here, data, piece.ahead, piece.decimals)
+                yield piece, PartLines(piece.label, 0, line, here, data, piece.ahead, piece.decimals, piece.site)
                 line += piece.data.count(b"\n")
                 if piece.decimals < 0:
                     context = context_after(self.options, here, piece.data, piece.ahead)

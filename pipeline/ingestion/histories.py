@@ -28,6 +28,7 @@ from pipeline.formats.histories.history import MOST_HISTORY_PLAYERS
 from pipeline.formats.histories.notation import amount_text
 from pipeline.formats.histories.packing import ANTES, BLINDS, STACKS, UNKNOWN
 from pipeline.formats.histories.scan import HandArrays, Refused, ScannedHistories, scan_histories
+from pipeline.formats.histories.sites import SiteHand, site_sections
 from pipeline.ingestion.hand_buffers import HAND, HandBuffer
 from pipeline.ingestion.hands import LogMatch, ScannedHands
 from pipeline.ingestion.scan import REJECTED
@@ -220,33 +221,65 @@ def _fill_rows(rules: Array, buffer: HandBuffer, tables: Ranking) -> None:
             buffer.totals[first + k] = sizes[k]
 
 
-def _lines(data: Array, begins: Array, first_line: int) -> Array:
-    """Return the line on which each section begins (its header's, if it has one)."""
+def _lines(data: Array, begins: Array, first_line: int, site: str = "") -> Array:
+    """Return the line on which each section begins (its header's, if it has one, as in all text but a site's)."""
     newlines = np.flatnonzero(data == NEWLINE)
-    return first_line + np.maximum(np.searchsorted(newlines, begins) - (begins > 0), 0)
+    return first_line + np.maximum(np.searchsorted(newlines, begins) - ((begins > 0) & (not site)), 0)
 
 
 def scan_history_piece(
-    data: Array, first_line: int, decimals: int, seed: int
+    data: Array, first_line: int, decimals: int, seed: int, site: str = ""
 ) -> tuple[list[ScannedHands], list[str], Array, list[str]]:
     """Read and play the hands of a piece of a history file.
 
     Parameters: its bytes (uint8), its first line's number, the digits after the point of one unit, a seed for the deals
-    of hands that have no number.
+    of hands that have no number, the poker site if the text is of one.
 
     Returns the hands by variant, the line-ups (one per hand, names joined by |), records `scan.REJECTED` of the
     sections that are no hands, and their reasons, which the records' codes are numbers into.
     """
-    hands, refused = scan_histories(data.tobytes(), decimals)
+    if site:
+        hands, refused, begins = _scan_site(data.tobytes(), site, decimals, first_line)
+    else:
+        hands, refused = scan_histories(data.tobytes(), decimals)
+        begins = hands.records["begin"]
     lineups = _lineups(hands)
-    lines = _lines(data, hands.records["begin"], first_line)
+    lines = _lines(data, begins, first_line, site)
     groups: list[ScannedHands] = []
     for nolimit in (True, False):
         chosen = np.flatnonzero((hands.arrays.rules[:, R_NOLIMIT] != 0) == nolimit)
         if len(chosen):
             groups.append(_group(hands, chosen, lines, LogMatch(history_game(nolimit), seed)))
     reasons = sorted({entry.reason for entry in refused})
-    return groups, lineups, _rejected(data, refused, first_line, reasons), reasons
+    return groups, lineups, _rejected(data, refused, first_line, reasons, site), reasons
+
+
+def _scan_site(data: bytes, site: str, decimals: int, first_line: int) -> tuple[ScannedHistories, list[Refused], Array]:
+    """Read the hands of a poker site's text: those that it holds, those that are refused, and where each begins.
+
+    A hand's number is the line that it begins on. Results that do not leave the rake that the text states are flagged.
+    """
+    texts: list[str] = []
+    places: list[SiteHand] = []
+    refused: list[Refused] = []
+    line, last = first_line, 0
+    for hand in site_sections(data, site, decimals):
+        line, last = line + data.count(b"\n", last, hand.begin), hand.begin
+        if hand.reason:
+            refused.append(Refused(line, hand.begin, hand.end, hand.reason))
+        else:
+            texts.append(f"[{line}]\n{hand.text}")
+            places.append(hand)
+    starts = np.cumsum([0, *(len(text.encode()) for text in texts)])
+    hands, others = scan_histories("".join(texts).encode(), decimals)
+    owners = np.searchsorted(starts, hands.records["begin"], side="right") - 1
+    for entry in others:
+        place = places[int(np.searchsorted(starts, entry.begin, side="right")) - 1]
+        refused.append(entry._replace(begin=place.begin, end=place.end))
+    stated = np.array([place.rake for place in places], dtype=np.int64)[owners]
+    hands.records["flagged"] |= (stated >= 0) & (hands.records["source"] != UNKNOWN) & (stated != hands.records["rake"])
+    begins = np.array([place.begin for place in places], dtype=np.int64)[owners]
+    return hands, sorted(refused, key=lambda entry: entry.begin), begins
 
 
 def count_peculiar(groups: Sequence[ScannedHands]) -> tuple[dict[str, int], dict[str, int]]:
@@ -327,13 +360,13 @@ def _group(hands: ScannedHistories, chosen: Array, lines: Array, match: LogMatch
     return ScannedHands(match, text, buffer, facts=facts)
 
 
-def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: list[str]) -> Array:
+def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: list[str], site: str) -> Array:
     """Return refused sections as records of rejected lines: their text begins with the header of their table."""
     records = np.zeros(len(refused), dtype=REJECTED)
     whole = data.tobytes() if refused else b""
     for i, entry in enumerate(refused):
         begin = entry.begin
-        if begin > 0:  # take in the header's line
+        if begin > 0 and not site:  # take in the header's line
             before = data[max(0, begin - 80) : max(0, begin - 1)]
             ends = np.flatnonzero(before == NEWLINE)
             begin = max(0, begin - 80) + (int(ends[-1]) + 1 if len(ends) else 0)
@@ -343,7 +376,7 @@ def _rejected(data: Array, refused: list[Refused], first_line: int, reasons: lis
         if named := _NUMBER.search(whole, entry.begin, entry.end):
             records[i]["number"] = named.span(named.lastindex or 0)
     if len(records):
-        records["line"] = _lines(data, np.array([entry.begin for entry in refused]), first_line)
+        records["line"] = _lines(data, np.array([entry.begin for entry in refused]), first_line, site)
     return records
 
 

@@ -49,6 +49,8 @@ class PartLines(NamedTuple):
     """the lines after these, enough to see which game they hold"""
     decimals: int = -1
     """see `readers.LogPiece`"""
+    site: str = ""
+    """the same"""
 
 
 @dataclass
@@ -130,7 +132,7 @@ def _scan_histories(piece: PartLines, options: Options, chunk: Chunk, first_line
     from pipeline.ingestion.histories import count_peculiar, scan_history_piece
 
     groups, lineups, bad, reasons = scan_history_piece(
-        piece.data, piece.first_line, piece.decimals, piece.context.match.seed
+        piece.data, piece.first_line, piece.decimals, piece.context.match.seed, piece.site
     )
     for group in groups:
         group.records["lineup"] += first_lineup

@@ -25,6 +25,7 @@ import zlib
 from collections import deque
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import IO, Any, NamedTuple
 
 import numpy as np
@@ -77,6 +78,8 @@ class LogPiece(NamedTuple):
     """the first `AHEAD` bytes of the log's lines after these"""
     decimals: int = -1
     """of whole hands of a hand history: the digits after the point of one unit; -1 for lines of ACPC logs"""
+    site: str = ""
+    """of text of a poker site: which, see `sites.SITES`"""
 
 
 class _LogStream(NamedTuple):
@@ -84,8 +87,8 @@ class _LogStream(NamedTuple):
 
     label: str
     stream: IO[bytes]
-    history: bool
-    """hand histories, not ACPC lines"""
+    history: str
+    """`phh` or a poker site for hand histories, nothing for ACPC lines"""
     packed: bool
     """compressed or in an archive"""
 
@@ -178,11 +181,19 @@ class _XzStream(io.RawIOBase):
                 return data
 
 
-def _is_history(head: bytes) -> bool:
-    """Return whether a file that is no ACPC log begins like a hand history."""
-    from pipeline.formats.histories.notation import is_history  # only now: logs alone start faster without it
+def _history_kind(label: str, head: bytes) -> str | SkippedFile:
+    """Return which hand history a file that is no ACPC log begins like: `phh` or a poker site; why it is none."""
+    from pipeline.formats.histories import sites  # only now: logs alone start faster without it
+    from pipeline.formats.histories.notation import is_history
 
-    return is_history(head)
+    if is_history(head):
+        return "phh"
+    if site := sites.site_of(head):
+        return site
+    if name := sites.unread_site(head):
+        read = ", ".join(sites.SITES)
+        return SkippedFile(label, f"is a hand history of {name}, which is not read (those of {read} are)")
+    return SkippedFile(label, "holds no line of an ACPC log and no hand history")
 
 
 def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream | SkippedFile]:
@@ -194,11 +205,10 @@ def _find_logs(label: str, stream: IO[bytes], depth: int) -> Iterator[_LogStream
             yield SkippedFile(label, "is empty")
         elif b"\0" in head and (head.count(b"\0") > head.count(b"\n") or not _LOG.search(head)):
             yield SkippedFile(label, "is a binary file, not a log")  # a few zeros in a log are damaged lines
-        elif not (_LOG.search(head) or _is_history(head)):
-            yield SkippedFile(label, "holds no line of an ACPC log and no hand history")
         else:
-            whole_log: Any = _PeekedStream(head, stream)
-            yield _LogStream(label, whole_log, not _LOG.search(head), depth < DEPTH)
+            history = "" if _LOG.search(head) else _history_kind(label, head)
+            log: Any = _PeekedStream(head, stream)
+            yield history if isinstance(history, SkippedFile) else _LogStream(label, log, history, depth < DEPTH)
         return
     if depth == 0:
         yield SkippedFile(label, f"lies under more than {DEPTH} layers of archives")
@@ -373,7 +383,7 @@ def log_pieces(source: LogSource, stream: CountedStream, size: int = BLOCK) -> I
             if isinstance(log, SkippedFile):
                 yield log
                 continue
-            cut = _cut_history if log.history else _cut_lines
+            cut = partial(_cut_history, log.history) if log.history else _cut_lines
             if not log.packed:  # its bytes are the source's, whose SHA-256 is known
                 yield from cut(label, log.stream, stream, size)
                 continue
@@ -410,14 +420,16 @@ def _cut_lines(label: str, log: IO[bytes], source: CountedStream, size: int) -> 
         yield _pop_with_ahead(waiting)
 
 
-def _cut_history(label: str, log: IO[bytes], source: CountedStream, size: int) -> Iterator[LogPiece]:
+def _cut_history(kind: str, label: str, log: IO[bytes], source: CountedStream, size: int) -> Iterator[LogPiece]:
     """Yield the hands of a history in pieces of about `size` bytes.
 
     Amounts are counted in the smallest unit that occurs in the file; in a file of more than `WINDOW` bytes, in each
     such part of it.
     """
-    from pipeline.formats.histories.notation import decimals_of, split_hands  # see `_is_history`
+    from pipeline.formats.histories.notation import decimals_of, split_hands  # see `_history_kind`
+    from pipeline.formats.histories.sites import hand_starts, site_decimals
 
+    site = "" if kind == "phh" else kind
     rest, first, more = b"", True, True
     while more:
         data = [rest]
@@ -427,14 +439,17 @@ def _cut_history(label: str, log: IO[bytes], source: CountedStream, size: int) -
             have += len(block)
         more = have >= WINDOW
         window = b"".join(data)
-        ends = split_hands(np.frombuffer(window, dtype=np.uint8))[:, 2]
+        if site:
+            ends = np.array([*hand_starts(window, site)[1:], len(window)], dtype=np.int64)
+        else:
+            ends = split_hands(np.frombuffer(window, dtype=np.uint8))[:, 2]
         last = int(ends[-2]) if more and len(ends) > 1 else len(window)
         rest = window[last:]
-        decimals = decimals_of(window[:last])
+        decimals = site_decimals(window[:last]) if site else decimals_of(window[:last])
         begin = 0
         for end in (*ends[ends < last].tolist(), last):
             if end - begin >= size or end == last:
-                yield LogPiece(label, window[begin:end], first, source.count, decimals=decimals)
+                yield LogPiece(label, window[begin:end], first, source.count, decimals=decimals, site=site)
                 begin, first = end, False
 
 

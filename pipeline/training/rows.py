@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,24 +39,6 @@ LEAST_PLAYERS = 20
 
 
 def read_examples(
-    data: Path,
-    agents: Sequence[str],
-    streets: Sequence[int],
-    game: str | None = None,
-    progress: Progress = no_progress,
-    *,
-    pattern: Pattern,
-) -> tuple[Examples, Examples]:
-    """Read the training and the validation rows of some streets.
-
-    Parameters: `agents` whose decisions, none for everyone's; `streets` their numbers; `game` the game's name, where
-    the data holds several; `pattern` what will be read off the rows.
-    """
-    selected = select_rows(data, agents or None, [STREETS[street] for street in streets], game=game)
-    return examples_of(selected, streets, pattern, progress)
-
-
-def examples_of(
     selected: SelectedRows, streets: Sequence[int], pattern: Pattern, progress: Progress = no_progress
 ) -> tuple[Examples, Examples]:
     """Read the training and the validation rows among some of these streets.
@@ -168,7 +149,7 @@ class PartRows:
 
     def read(self) -> tuple[Examples, Examples]:
         """Read its training and its validation rows."""
-        return examples_of(self.selected, self.streets, self.pattern)
+        return read_examples(self.selected, self.streets, self.pattern)
 
     def sampled(self, examples: Examples, count: int) -> Examples:
         """Take this part's share of about `count` rows, evenly spread."""

@@ -20,6 +20,8 @@ from typing import Any
 
 import numpy as np
 
+from pipeline.dataset.decisions import STREETS
+from pipeline.dataset.load import select_rows
 from pipeline.poker.game import Game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError
@@ -168,9 +170,9 @@ def street_task(
     request: Request, streets: tuple[int, ...], game: Game, stage: Callable[[], Progress] = lambda: no_progress
 ) -> Task:
     """Read the task of one model: the decisions of these streets, divided in training and validation rows."""
-    examples, validation = read_examples(
-        request.data, request.agents, streets, request.game, stage(), pattern=request.pattern
-    )
+    names = [STREETS[street] for street in streets]
+    selected = select_rows(request.data, request.agents or None, names, game=request.game)
+    examples, validation = read_examples(selected, streets, request.pattern, stage())
     workers = Workers(request.config.workers)
     return Task(examples, validation, request.pattern, tuple(game.labels), streets, request.config, workers)
 

@@ -16,8 +16,8 @@ from played_histories import random_history
 from pokerkit_oracle import assert_agrees_with_pokerkit
 
 from pipeline.formats.acpc import parse_hand
-from pipeline.formats.histories.convert import from_acpc, game_of, site_histories, to_acpc
-from pipeline.formats.histories.history import Action, History, HistoryError
+from pipeline.formats.histories.convert import from_acpc, game_of, to_acpc
+from pipeline.formats.histories.history import Action, HistoryError
 from pipeline.formats.histories.notation import (
     decimals_of,
     histories_text,
@@ -32,6 +32,7 @@ from pipeline.formats.histories.packing import outcome, pack
 from pipeline.formats.histories.replay import REASONS, replay
 from pipeline.formats.histories.replay import play as play_packed
 from pipeline.formats.histories.scan import scan_histories
+from pipeline.formats.histories.sites import site_sections
 from pipeline.poker.cards import ranking
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
@@ -520,12 +521,10 @@ Seat 3: Cy (button) folded on the Flop
 
 
 def test_a_log_of_a_site_is_read_through_pokerkit() -> None:
-    (history,) = site_histories(SITE_LOG, "pokerstars")
-    assert isinstance(history, History)
+    (place,) = site_sections(SITE_LOG.encode(), "pokerstars", 2)
+    history = parse_history(place.text)
     assert (history.venue, history.players, history.hand) == ("PokerStars", ("Ann", "Bob", "Cy"), "60973377752")
-    assert replay(history).result == (400.0, -100.0, -300.0)
-    with pytest.raises(PipelineError, match="did you mean pokerstars"):
-        list(site_histories("", "pokerstar"))
+    assert replay(history).result == (365.0, -100.0, -300.0)
 
 
 def collection(name: str) -> list[bytes]:

@@ -15,7 +15,7 @@ from training_rows import decisions
 
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
-from pipeline.dataset.load import load_decisions
+from pipeline.dataset.load import load_decisions, select_rows
 from pipeline.features.patterns import parse_pattern
 from pipeline.formats.histories.notation import histories_text
 from pipeline.ingestion.options import options
@@ -56,8 +56,7 @@ def people(tmp_path_factory) -> Path:
 
 def test_inner_rows_are_those_of_whole_players_where_players_are_held_out(people):
     """Choices would else be made on players that the model has seen, and be scored on players that it has not."""
-    game = load_decisions(people).game.name
-    train, _ = read_examples(people, (), (0,), game, pattern=BETTING)
+    train, _ = read_examples(select_rows(people, None, ["preflop"]), (0,), BETTING)
     known = load_decisions(people, None, ["preflop"], "train")
     rows_of_player = {hash_name(name): int((known.agent == at).sum()) for at, name in enumerate(known.agents)}
     inner = choose_inner(train.groups)
@@ -72,7 +71,7 @@ def test_inner_rows_are_those_of_whole_players_where_players_are_held_out(people
 def test_inner_rows_of_few_players_are_chosen_by_deal(people):
     known = load_decisions(people)
     some = known.agents[: LEAST_PLAYERS - 1]
-    train, validation = read_examples(people, some, (0,), known.game.name, pattern=BETTING)
+    train, validation = read_examples(select_rows(people, some, ["preflop"]), (0,), BETTING)
     deals = load_decisions(people, some, ["preflop"]).deal
     assert set(train.groups.tolist()) | set(validation.groups.tolist()) == set(deals.tolist())
 

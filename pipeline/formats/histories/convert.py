@@ -1,18 +1,14 @@
-"""Hands of ACPC logs as hand histories and back, and logs of poker sites as hand histories.
+"""Hands of ACPC logs as hand histories and back.
 
 `from_acpc` makes a `History` of a `STATE` line; `to_acpc` makes the line again. PHH knows no game files, so `game_of`
 makes the ACPC game that a history was played in. Three things have no place in the other form and end in a sentence:
 games that are not hold'em, histories with antes, unknown cards or without an end, and raises that one rule set allows
 and the other does not (an all-in below the smallest raise reopens the betting only in ACPC games).
-
-`site_histories` reads the text that PokerStars and other sites let their players save, through PokerKit's own parsers
-(the extra `[histories]`).
 """
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
@@ -20,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pipeline.formats.acpc import Hand, due_payoffs, parse_hand
-from pipeline.formats.histories.history import MAX_AMOUNT, Action, History, HistoryError
-from pipeline.formats.histories.notation import history_text, parse_history
+from pipeline.formats.histories.history import MAX_AMOUNT, Action, History
+from pipeline.formats.histories.notation import history_text
 from pipeline.formats.histories.packing import pack
 from pipeline.formats.histories.replay import history_rules, replay
 from pipeline.poker.game import Game, actions, parse_game
@@ -40,18 +36,8 @@ from pipeline.poker.rules import (
     raise_range,
 )
 from pipeline.poker.rules import start as begin
-from pipeline.runtime.errors import PipelineError, nearest
-from pipeline.runtime.extras import import_extra
+from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import replacing
-
-SITES = (
-    "absolute_poker",
-    "full_tilt_poker",
-    "ipoker_network",
-    "ongame_network",
-    "partypoker",
-    "pokerstars",
-)
 
 PAYOFFS = "_payoffs"
 """the field for payoffs that cards and betting do not give, such as all-in expectations"""
@@ -213,15 +199,16 @@ def game_of(history: History) -> Game:
     return parse_game("\n".join([*lines, "END GAMEDEF", ""]), name)
 
 
-def to_acpc(history: History, game: Game | None = None, number: int | None = None) -> Hand:
+def to_acpc(history: History, game: Game | None = None, number: int | None = None, *, hidden: bool = False) -> Hand:
     """Return a history as a hand of an ACPC log; every player's cards must be known and the hand must have an end.
 
-    Parameters: the history, the game it was played in (default: `game_of`), the hand's number (default: the history's).
+    Parameters: the history, the game it was played in (default: `game_of`), the hand's number (default: the history's);
+    `hidden` allows cards that are not known, which are empty then, with the results that the history gives.
     """
     played = replay(history)
     if played.partial:
         raise PipelineError("an ACPC log has only finished hands")
-    if not all(played.hole):
+    if not all(played.hole) and not hidden:
         raise PipelineError("an ACPC log has every player's cards, and some of this hand are not known")
     if number is None:
         number = int(history.hand) if history.hand.isascii() and history.hand.isdigit() else 0
@@ -236,29 +223,12 @@ def to_acpc(history: History, game: Game | None = None, number: int | None = Non
         raise PipelineError("by ACPC rules this hand has no end")
     streets = (played.board[:6], played.board[6:8], played.board[8:10])
     board = tuple(cards for cards in streets[: state.round] if cards)
-    if sum(map(len, board)) // 2 != game.visible(state.round):
+    if sum(map(len, board)) // 2 != game.visible(state.round) and not hidden:
         raise PipelineError("an ACPC log has the whole board, and some of this hand is not known")
     hand = Hand(number, state.betting, played.hole, board, (0.0,) * game.players, history.names)
+    if hidden and played.result is not None:
+        return replace(hand, payoffs=played.result)
+    if not all(played.hole) and state.showdown:
+        raise PipelineError("nobody knows who won this hand")
     given = dict(history.other).get(PAYOFFS)
     return replace(hand, payoffs=tuple(map(float, given)) if given else due_payoffs(hand, state))
-
-
-def site_histories(text: str, site: str) -> Iterator[History | HistoryError]:
-    """Yield the hands of a poker site's log.
-
-    Parameters: the log's text, and one of `SITES`.
-
-    Yields each hand that PokerKit's parser understands, in its order, or the reason why it is none that this package
-    reads (another variant, say). Hands that the parser itself does not understand are left out, as it leaves them out.
-    """
-    if site not in SITES:
-        raise PipelineError(f"no parser for the logs of {site!r}{nearest(site, SITES)}")
-    pokerkit = import_extra("pokerkit")
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        parsed = list(getattr(pokerkit.HandHistory, f"from_{site}")(text))
-    for hand in parsed:
-        try:
-            yield parse_history(hand.dumps())
-        except HistoryError as error:
-            yield error
