@@ -19,7 +19,7 @@ TRAIN ?=
 EVALUATE ?= $(if $(filter data/sample,$(LOGS)),--probabilities data/sample/sample.probs.parquet)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-web test-long bench docs pictures clean demo ingest train evaluate
+.PHONY: help setup check test test-web test-long test-wheel test-lowest bench docs pictures clean demo ingest train evaluate
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -82,6 +82,14 @@ test-web: $(TESTS) ## The explorer in a real browser (Debian: chromium, chromium
 
 test-long: $(TESTS) ## The tests that take minutes
 	$(VENV)/bin/pytest -m long
+
+test-wheel: $(TESTS) ## The wheel, outside of the clone, in what README shows
+	$(VENV)/bin/pytest -m 'long or not long' tests/project/test_wheel.py
+
+test-lowest: ## The tests with the lowest versions that pyproject.toml allows, in .venv-lowest
+	$(PYTHON) -m venv .venv-lowest
+	.venv-lowest/bin/python -m pip install -q --disable-pip-version-check -c constraints-lowest.txt -e '.[all,test]'
+	.venv-lowest/bin/pytest -n 2 -m 'not long and not browser'
 
 bench: $(TESTS) ## Measure this machine (docs/benchmarks.md)
 	$(VENV)/bin/python -m benchmarks

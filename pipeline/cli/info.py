@@ -124,6 +124,7 @@ def _bundle_text(about: dict[str, Any]) -> str:
         "missing": f"{', '.join(about['missing'])}: run the same `train` command again" if about["missing"] else "",
         "pattern": about["pattern"] or "",
         "options": _options_text(about["options"]),
+        "remark": about["data"].get("remark", ""),
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, written by version {about['version']}",
     }
     table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, words=2)

@@ -126,7 +126,7 @@ def short_names(texts: Sequence[str]) -> list[str]:
         for text in texts:
             path, colon, options = ("", "", text) if not is_bundle(text) else text.partition(":")
             short = "/".join(Path(path).parts[-count:]).removesuffix(".zip") if path else ""
-            names.append(short + colon + options)
+            names.append(short + colon + options if options or not path else short)
         if len(set(names)) == len(names):
             return names
     raise PipelineError(f"{next(name for name in names if names.count(name) > 1)} is given twice")
