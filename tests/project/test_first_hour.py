@@ -19,13 +19,14 @@ from click.testing import CliRunner
 from test_docs import ROOT, blocks, commands, quick
 
 from pipeline.cli.main import group
+from pipeline.runtime import bundled
 
 HANDS = 150
 
 
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What a newcomer has: data, models, examples; the logs cut short."""
+    """What a newcomer has: data, models, examples; the logs cut short, as `sample:` too."""
     root = tmp_path_factory.mktemp("newcomer")
     for name in ("models", "examples"):
         shutil.copytree(ROOT / name, root / name)
@@ -33,11 +34,15 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
     shutil.copytree(ROOT / "data" / "sample", root / "data" / "sample")
     for log in (root / "data" / "sample").glob("*.log"):
         log.write_text("".join(log.read_text().splitlines(keepends=True)[: HANDS + 4]))
+    (root / "resources").mkdir()
+    (root / "resources" / "sample").symlink_to(root / "data" / "sample")
+    (root / "resources" / "teacher").symlink_to(root / "models" / "teacher")
     return root
 
 
 def test_the_readme_works_from_top_to_bottom(clone: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(clone)
+    monkeypatch.setattr(bundled, "RESOURCES", clone / "resources")
     space: dict[str, object] = {}
     done: list[str] = []
     page = ROOT / "README.md"

@@ -42,6 +42,13 @@ def test_it_says_nothing_of_the_machine_it_was_made_on() -> None:
     assert not re.search(r"(?<![\w.])/(?:home|root|tmp|work|Users)/", text)
 
 
+def test_it_says_itself_that_it_is_not_strong() -> None:
+    said = CliRunner().invoke(group, ["info", "teacher:"]).output
+    (remark,) = re.findall(r"^  remark +(.*)$", said, re.M)
+    (result,) = re.findall(r"adjusted -(\d+).\d ± (\d+)", (ROOT / "models" / "README.md").read_text())
+    assert f"{result[0]} ± {int(result[1]) + 1} mbb/h to @teacher" in remark
+
+
 @pytest.mark.long
 def test_it_is_what_its_command_makes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     page = (ROOT / "models" / "README.md").read_text()
