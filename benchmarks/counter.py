@@ -37,7 +37,6 @@ from benchmarks._figures import Figure, Settings
 from benchmarks._stages import stored_bundle, stored_figures
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent
-from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
 from pipeline.arena.offpolicy import estimate_off_policy
 from pipeline.dataset.decisions import STREETS
@@ -63,6 +62,7 @@ from pipeline.solving.counter import (
     respond,
     winnings,
 )
+from pipeline.solving.lookup import SmallTeacher
 from pipeline.solving.strategy import strategy_facts
 from pipeline.training.requests import Request
 

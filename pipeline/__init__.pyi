@@ -5,18 +5,24 @@ from pipeline.api.bundles import load_bundle as load_bundle
 from pipeline.api.bundles import ship as ship
 from pipeline.api.bundles import train as train
 from pipeline.api.data import chart as chart
+from pipeline.api.data import export as export
 from pipeline.api.data import ingest as ingest
 from pipeline.api.data import load as load
 from pipeline.api.games import hand_strength as hand_strength
 from pipeline.api.games import solve as solve
+from pipeline.api.opponents import CounterStrategy as CounterStrategy
+from pipeline.api.opponents import counter as counter
+from pipeline.api.opponents import exploit as exploit
+from pipeline.api.opponents import profile as profile
 from pipeline.api.overview import describe as describe
 from pipeline.api.play import agent as agent
-from pipeline.api.play import find_game as find_game
 from pipeline.api.play import match as match
 from pipeline.api.play import predict as predict
+from pipeline.api.play import sample as sample
 from pipeline.api.play import tournament as tournament
 from pipeline.api.scores import evaluate as evaluate
 from pipeline.api.scores import identify as identify
+from pipeline.api.scores import score as score
 from pipeline.api.scores import write_report as write_report
 from pipeline.api.spots import load_spot as load_spot
 from pipeline.api.spots import solve_spot as solve_spot
@@ -27,6 +33,7 @@ from pipeline.dataset.sql import query as query
 from pipeline.evaluation.evaluation import Evaluation as Evaluation
 from pipeline.models.charts import Chart as Chart
 from pipeline.poker.game import Game as Game
+from pipeline.poker.game import find_game as find_game
 from pipeline.runtime.errors import PipelineError as PipelineError
 from pipeline.runtime.version import __version__ as __version__
 from pipeline.training import sklearn as sklearn  # a module: imported by its own path

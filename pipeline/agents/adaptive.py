@@ -39,7 +39,7 @@ import numpy as np
 
 from pipeline.agents.names import plain_name, resolve
 from pipeline.agents.protocol import Agent, FinishedHands, Learner
-from pipeline.agents.teacher import SmallTeacher, Teacher
+from pipeline.agents.teacher import Teacher
 from pipeline.dataset.decisions import observation
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array, Singles
@@ -56,7 +56,7 @@ from pipeline.solving.hindsight import (
     small_cards,
 )
 from pipeline.solving.layout import Layout, versus
-from pipeline.solving.lookup import tabulate
+from pipeline.solving.lookup import SmallTeacher, tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.strategy import StoredStrategy, dequantise
 

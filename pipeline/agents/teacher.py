@@ -32,8 +32,7 @@ from pipeline.runtime.progress import Progress
 from pipeline.solving.buckets import Buckets, make_buckets, without_rivers
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.layout import LayoutTables
-from pipeline.solving.lookup import LookupFields, bucket_row, lookup_fields, small_rows
-from pipeline.solving.small import SmallGame
+from pipeline.solving.lookup import LookupFields, SmallTeacher, bucket_row, lookup_fields
 from pipeline.solving.strategy import LEVELS, StoredStrategy, load_small_strategy, load_strategy
 
 log = logging.getLogger(__name__)
@@ -78,19 +77,6 @@ class Teacher:
         if bad >= 0:
             raise PipelineError(f"row {bad} is not a decision of {self.game.name}, the game that {self.name} plays")
         return out
-
-
-@dataclass(frozen=True)
-class SmallTeacher:
-    """Plays a solution of a game with one hole card."""
-
-    name: str
-    game: Game
-    strategy: Array = field(repr=False)
-    """(decisions, 3), see `solving.cfr`"""
-
-    def probabilities(self, rows: Array) -> Array:
-        return np.asarray(self.strategy[small_rows(SmallGame(self.game), rows)])
 
 
 def _open_table(folder: Path, street: int, clusters: int) -> Array | None:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pipeline.agents.predictions import row_and_model
 from pipeline.agents.protocol import Agent
-from pipeline.api._arguments import AnyPath, Texts, texts
-from pipeline.api.play import agent as named_agent
+from pipeline.api._arguments import AnyPath, Paths, Texts, seat, texts
 from pipeline.dataset.decisions import STREETS
 from pipeline.models.bundle import Bundle
 from pipeline.models.bundle import load_bundle as _load_bundle
-from pipeline.models.policy import masked
+from pipeline.models.policy import Policy, load_policy, masked
+from pipeline.models.sizes import Amounts
+from pipeline.poker.game import Game
+from pipeline.runtime.array_types import Array
 from pipeline.runtime.bundled import locate
+from pipeline.runtime.tabular import Tabular
 
 if TYPE_CHECKING:
     from pipeline.runtime.progress import Step
@@ -23,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class Training:
+class Training(Tabular):
     """The results of `train`, one per model, and the folders of its bundles."""
 
     results: tuple[Result, ...]
@@ -37,11 +41,9 @@ class Training:
         """Open the first bundle."""
         return load_bundle(self.paths[0])
 
-    def frame(self) -> Any:
-        """Return a DataFrame, a row per model: street, algorithm, rows, error, log-loss, iterations, seconds, path."""
-        import pandas as pd
-
-        return pd.DataFrame([result.to_json() for result in self.results])
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per model: street, algorithm, rows, error, log-loss, iterations, seconds, path."""
+        return [result.to_json() for result in self.results]
 
     def __repr__(self) -> str:
         streets = ", ".join(dict.fromkeys(result.street for result in self.results))
@@ -59,7 +61,7 @@ def train(
     pattern: AnyPath = "default",
     game: str | None = None,
     chart: AnyPath | None = None,
-    prior: Texts = (),
+    prior: Paths = (),
     watch: Callable[[str, str, Step], None] | None = None,
     **settings: Any,
 ) -> Training:
@@ -125,21 +127,42 @@ def train(
         without=texts(without),
         streets=texts(street),
         algorithms=texts(algorithm),
-        pattern=find_pattern(pattern),
+        pattern=find_pattern(str(pattern)),
         game=game,
         chart=None if chart is None else locate(chart),
         config=TrainConfig(**settings),
-        priors=tuple(map(str, texts(prior))),
+        priors=texts(prior),
     )
     callbacks = Callbacks() if watch is None else Callbacks(watch)
     return Training(tuple(train_bundles(request, callbacks)))
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
-class OpenBundle(Bundle):
-    """A bundle with the path it was opened from: a starting-hand chart and models, ready to be asked."""
+class OpenBundle(Bundle, Tabular):
+    """A bundle with the path it was opened from: a starting-hand chart and models, ready to be asked and to play."""
 
+    game: Game  # None in a bundle of text rows, which has no game and is refused as a player
     path: Path = Path()
+
+    def __fspath__(self) -> str:
+        return str(self.path)
+
+    @property
+    def name(self) -> str:
+        """Return the bundle's name as a player in logs."""
+        return self._policy.name
+
+    @cached_property
+    def _policy(self) -> Policy:
+        return load_policy(self.path, {}, game=self.game)
+
+    def probabilities(self, rows: Array) -> Array:
+        """Return the mix (rows, labels) that the bundle plays, as an agent."""
+        return self._policy.probabilities(rows)
+
+    def amounts(self, rows: Array, labels: Array) -> Amounts | None:
+        """Return the amounts bet with each row's label, where the bundle knows."""
+        return self._policy.amounts(rows, labels)
 
     def predict(self, state: str) -> dict[str, float]:
         """Return the mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
@@ -150,15 +173,13 @@ class OpenBundle(Bundle):
     def agent(self, **options: str | float) -> Agent:
         """Return the bundle as a player, with options such as `mode="argmax"` or `threshold=0`."""
         text = ",".join(f"{name}={value}" for name, value in options.items())
-        return named_agent(f"{self.path}:{text}" if text else str(self.path))
+        return seat(f"{self.path}:{text}" if text else str(self.path), self.game)
 
-    def frame(self) -> Any:
-        """Return a DataFrame with a row per model: streets, algorithm, rows and its scores on the held-out rows."""
-        import pandas as pd
-
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per model: streets, algorithm, rows and its scores on the held-out rows."""
         from pipeline.api.overview import describe
 
-        return pd.DataFrame(describe(self.path)["models"])
+        return list(describe(self.path)["models"])
 
     def __repr__(self) -> str:
         streets = [STREETS[street] for street in sorted(self.models)]
@@ -185,7 +206,7 @@ def load_bundle(path: AnyPath) -> OpenBundle:
     >>> p.load_bundle("tests/fixtures/bundles/loglinear.zip").predict("MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")["f"]
     0.0
     """
-    bundle = _load_bundle(path)
+    bundle = _load_bundle(Path(path))
     values = {field.name: getattr(bundle, field.name) for field in dataclasses.fields(Bundle)}
     return OpenBundle(**values, path=locate(path))
 

@@ -1,21 +1,21 @@
-"""Logs to rows, and rows to read: `ingest`, `load`, `chart`."""
+"""Logs to rows, rows to read, and logs again: `ingest`, `load`, `chart`, `export`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
+from pipeline.api._arguments import AnyPath, Paths, Texts, texts
 from pipeline.dataset.load import Decisions, load_decisions
 from pipeline.models.charts import Chart, read_chart_counts
 
 if TYPE_CHECKING:
+    from pipeline.dataset.export import Exported
     from pipeline.ingestion.summary import Summary
 
 
 def ingest(
-    logs: AnyPath | Sequence[AnyPath],
+    logs: Paths,
     out: AnyPath,
     *,
     agent: Texts = (),
@@ -77,7 +77,7 @@ def ingest(
         strength=strength,
         hold_out=hold_out,
     )
-    return run(path_texts(logs), Path(out), chosen, workers=workers, strict=strict)
+    return run(texts(logs), Path(out), chosen, workers=workers, strict=strict)
 
 
 def load(
@@ -120,7 +120,7 @@ def load(
     >>> p.load(f"{folder}/rows", "raise", "river").frame()["action"].value_counts().to_dict()
     {'r': 20}
     """
-    return load_decisions(data, texts(agent) or None, texts(street) or None, side, game=game, strength=strength)
+    return load_decisions(Path(data), texts(agent) or None, texts(street) or None, side, game=game, strength=strength)
 
 
 def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart:
@@ -150,4 +150,36 @@ def chart(data: AnyPath, agent: Texts = (), *, game: str | None = None) -> Chart
     >>> p.chart(f"{folder}/rows", "call").counts.shape[1:]
     (169, 3)
     """
-    return read_chart_counts(data, texts(agent), game=game)[0]
+    return read_chart_counts(Path(data), texts(agent), game=game)[0]
+
+
+def export(data: AnyPath, out: AnyPath, *, form: str) -> Exported:
+    """Write the hands of a dataset as hand histories or as lines of ACPC logs.
+
+    Parameters
+    ----------
+    data : path
+        A dataset's folder.
+    out : path
+        The file to write.
+    form : {"phh", "acpc"}
+        Hand histories, or lines of ACPC logs.
+
+    Returns
+    -------
+    Exported
+        `hands` that were written, `files`, and `left_out`: how many hands the form has no place for, by reason.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@call", "@raise", hands=20, log=f"{folder}/logs/call.raise")
+    >>> summary = p.ingest(f"{folder}/logs", f"{folder}/rows", strength=False)
+    >>> p.export(f"{folder}/rows", f"{folder}/hands.phhs", form="phh").hands
+    20
+    """
+    from pipeline.dataset.export import export_hands
+
+    return export_hands(Path(data), form, Path(out))

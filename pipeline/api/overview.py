@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import asdict
 from math import isfinite
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +37,12 @@ from pipeline.solving.strategy import (
 )
 
 
-def describe(path: Path | str, *, verify: bool = False) -> dict[str, Any]:
+def describe(path: str | PathLike[str], *, verify: bool = False) -> dict[str, Any]:
     """Describe a dataset, a bundle, a stored strategy or a portfolio.
 
     Parameters
     ----------
-    path : str or Path
+    path : path
         A dataset's folder, or a bundle's or stored strategy's folder or zip file.
     verify : bool
         Read every file and compare it with the manifest: the rows of a dataset's Parquet files, the SHA-256 of a

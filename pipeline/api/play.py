@@ -1,4 +1,4 @@
-"""Agents at the table: `agent`, `predict`, `match`, `tournament`."""
+"""Agents at the table: `agent`, `predict`, `match`, `tournament`, `sample`."""
 
 from __future__ import annotations
 
@@ -6,39 +6,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.agents.names import default_game, resolve
 from pipeline.agents.predictions import predict as _predict
 from pipeline.agents.protocol import Agent
-from pipeline.api._arguments import AnyPath, named_game
+from pipeline.api._arguments import AnyPath, agent_or_name, named_game, rules_for, seat, texts
 from pipeline.arena.duplicate import MatchResult, distinct
 from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
-from pipeline.poker.game import find_game as _find_game
 
 if TYPE_CHECKING:
     from pipeline.arena.rankings import Tournament
-
-
-def find_game(name: AnyPath) -> Game:
-    """Return a game by the name of one that comes with the package, or by its `.game` file.
-
-    Parameters
-    ----------
-    name : str or path
-        Such as `holdem.nolimit.2p.reverse_blinds` or `kuhn.limit.3p`.
-
-    Returns
-    -------
-    Game
-        Its rules; `start()` is the state before the first action.
-
-    Examples
-    --------
-    >>> import pipeline as p
-    >>> p.find_game("holdem.limit.2p.reverse_blinds").blinds
-    (10, 5)
-    """
-    return _find_game(name)
+    from pipeline.arena.sampling import SampleLogs
 
 
 def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
@@ -62,16 +39,16 @@ def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
     >>> p.agent("@chump:20,50,30").name
     'chump-20-50-30'
     """
-    return resolve(str(text), _rules(game, [], [text, text]))
+    return seat(text, rules_for(game, [], [text, text]))
 
 
-def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | None = None) -> Any:
+def predict(agents: AnyPath | Agent | Sequence[AnyPath | Agent], state: str, game: Game | str | None = None) -> Any:
     """Return what agents would do in one situation, as a table.
 
     Parameters
     ----------
-    agents : str, or sequence of str or Agent
-        Names as on the command line, or agent objects.
+    agents : str, path or Agent, or a sequence of them
+        Names as on the command line, bundles, or agent objects.
     state : str
         The line a dealer sends the player to act.
     game : Game or str, optional
@@ -90,21 +67,10 @@ def predict(agents: str | Sequence[str | Agent], state: str, game: Game | str | 
     """
     import pandas as pd
 
-    named: Sequence[str | Agent] = [agents] if isinstance(agents, str) else agents
+    asked = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
+    named = [agent_or_name(agent) for agent in asked]
     predictions = _predict(named, state, game=None if game is None else named_game(game))
     return pd.DataFrame([p.probabilities for p in predictions], index=[p.agent for p in predictions])
-
-
-def _rules(game: Game | str | None, agents: Sequence[AnyPath | Agent], table: Sequence[AnyPath | Agent]) -> Game:
-    """Return the game that is named, else the first agent object's, else the default of those who sit at a table."""
-    if game is not None:
-        return named_game(game)
-    games = [agent.game for agent in agents if not isinstance(agent, str | Path)]
-    return games[0] if games else default_game([str(name) for name in table])
-
-
-def _player(given: AnyPath | Agent, game: Game) -> Agent:
-    return resolve(str(given), game) if isinstance(given, str | Path) else given
 
 
 def match(
@@ -123,7 +89,8 @@ def match(
     Parameters
     ----------
     *agents : str, path or Agent
-        One per seat: names as on the command line, or any object with `name`, `game` and `probabilities(rows)`.
+        One per seat: names as on the command line, a bundle that is open, or any object with `name`, `game` and
+        `probabilities(rows)`.
     hands : int
         All seatings counted.
     seed : int
@@ -154,8 +121,8 @@ def match(
     >>> p.match("@raise", "@fold", hands=10).mbb_per_hand()
     750.0
     """
-    rules = _rules(game, agents, agents)
-    seated = [_player(given, rules) for given in agents]
+    rules = rules_for(game, agents, agents)
+    seated = [seat(given, rules) for given in agents]
     return play_match(
         seated,
         rules,
@@ -207,7 +174,43 @@ def tournament(
     """
     from pipeline.arena.tournament import play_tournament
 
-    rules = _rules(game, agents, agents[:2])
-    players = [_player(given, rules) for given in agents]
+    rules = rules_for(game, agents, agents[:2])
+    players = [seat(given, rules) for given in agents]
     seated = dict(zip(distinct([player.name for player in players]), players, strict=True))
     return play_tournament(seated, rules, hands=hands, seed=seed, cap=cap, adjusted=adjusted)
+
+
+def sample(
+    out: AnyPath, *agents: AnyPath, hands: int, seed: int = 1, game: Game | str = "holdem.limit.2p.reverse_blinds"
+) -> SampleLogs:
+    """Play an agent against itself (half of the hands) and against opponents; write logs to learn from.
+
+    Parameters
+    ----------
+    out : path
+        Folder for the logs and `sample.probs.parquet`, the true probabilities of every decision.
+    *agents : str or path
+        The agent, then its opponents. With none the teacher, or `@equity` where it does not play the game, meets
+        `@random`, `@equity`, `@call`, `@calibrated:70,70` and `@bearl`, or those of them that play it.
+    hands : int
+        In all, all seatings counted.
+    seed : int
+        The same seed gives the same logs.
+    game : Game or str
+        What is played.
+
+    Returns
+    -------
+    SampleLogs
+        `hands` that were played and `logs`, the files.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> p.sample(f"{tempfile.mkdtemp()}/logs", "@call", "@random", hands=40).hands
+    40
+    """
+    from pipeline.arena.sampling import play_sample
+
+    return play_sample(texts(agents), named_game(game), Path(out), hands=hands, seed=seed)

@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pipeline.api._arguments import AnyPath, Texts, path_texts, texts
+from pipeline.api._arguments import AnyPath, Paths, Texts, agent_or_name, texts
 from pipeline.runtime.bundled import locate
+from pipeline.runtime.parallel import processors
+from pipeline.runtime.tabular import ResultList
 
 if TYPE_CHECKING:
     from pipeline.agents.protocol import Agent
     from pipeline.evaluation.evaluation import Evaluation
+    from pipeline.evaluation.winnings import PlayerWinnings
     from pipeline.opponents.identify import Identification
 
 
 def evaluate(
     data: AnyPath,
-    *models: AnyPath,
+    *models: AnyPath | Agent,
     agent: Texts = (),
     game: str | None = None,
     all_rows: bool = False,
     allow_overlap: bool = False,
-    probabilities: AnyPath | Sequence[AnyPath] = (),
+    probabilities: Paths = (),
     halves: bool = False,
     learning: bool = False,
     seed: int = 0,
@@ -33,8 +35,8 @@ def evaluate(
     ----------
     data : path
         A dataset's folder.
-    *models : path or str
-        Bundles, folders of bundles, or built-in agents (`@call`).
+    *models : path, str or Agent
+        Bundles, folders of bundles, built-in agents (`@call`), or any other object that plays.
     agent : str or sequence of str
         Score on these agents' decisions instead.
     game : str, optional
@@ -72,20 +74,20 @@ def evaluate(
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.retraining import train_again
 
-    scope = Scope(texts(agent), all_rows, [locate(path) for path in path_texts(probabilities)], game, allow_overlap)
-    evaluation = evaluate_models(Path(data), [str(model) for model in models], scope, seed=seed)
+    scope = Scope(texts(agent), all_rows, [locate(path) for path in texts(probabilities)], game, allow_overlap)
+    evaluation = evaluate_models(Path(data), [agent_or_name(model) for model in models], scope, seed=seed)
     return train_again(evaluation, halves=halves, learning=learning, seed=seed)
 
 
 def write_report(
     data: AnyPath,
-    *models: AnyPath,
+    *models: AnyPath | Agent,
     out: AnyPath,
     agent: Texts = (),
     game: str | None = None,
     all_rows: bool = False,
     allow_overlap: bool = False,
-    probabilities: AnyPath | Sequence[AnyPath] = (),
+    probabilities: Paths = (),
     title: str | None = None,
     seed: int = 0,
 ) -> Path:
@@ -125,19 +127,19 @@ def write_report(
         probabilities=probabilities,
         seed=seed,
     )
-    write_text(out, build_page(collect_findings(evaluation, title=title, seed=seed)))
+    write_text(Path(out), build_page(collect_findings(evaluation, title=title, seed=seed)))
     return Path(out)
 
 
 def identify(
-    logs: AnyPath | Sequence[AnyPath],
+    logs: Paths,
     *among: AnyPath | Agent,
     player: Texts = (),
     spectator: bool = False,
     check: bool = False,
     allow_overlap: bool = False,
     game: str | None = None,
-) -> list[Identification]:
+) -> ResultList[Identification]:
     """Return how likely each of some agents is to be the one who plays under each name in logs.
 
     Parameters
@@ -159,7 +161,7 @@ def identify(
 
     Returns
     -------
-    list of Identification
+    ResultList of Identification
         `posterior` by agent, `log_likelihood`, `hands`, and `after`: the posterior after the first hands.
 
     Examples
@@ -173,9 +175,9 @@ def identify(
     """
     from pipeline.opponents.identify import identify_players
 
-    agents = [str(agent) if isinstance(agent, str | Path) else agent for agent in among]
-    return identify_players(
-        path_texts(logs),
+    agents = [agent_or_name(agent) for agent in among]
+    identified = identify_players(
+        texts(logs),
         agents,
         players=texts(player),
         spectator=spectator,
@@ -183,3 +185,44 @@ def identify(
         allow_overlap=allow_overlap,
         game=game,
     )
+    return ResultList(identified)
+
+
+def score(
+    logs: Paths, *, game: str | None = None, probabilities: AnyPath | None = None, workers: int | None = None
+) -> ResultList[PlayerWinnings]:
+    """Rate the players of logs: winnings per hand, plain and, where all hole cards are known, with the luck taken out.
+
+    Parameters
+    ----------
+    logs : path or sequence of paths
+        Files, folders, glob patterns or archives, or one dataset.
+    game : str, optional
+        A `.game` file or the name of a built-in game, for all logs.
+    probabilities : path, optional
+        The players' true probabilities (Parquet): takes the luck of their own dice out too.
+    workers : int, optional
+        Threads; all processors by default.
+
+    Returns
+    -------
+    ResultList of PlayerWinnings
+        For each player `hands`, `winnings` (`plain` and `adjusted`, each with its interval) and `doubtful`: whether
+        the probabilities cannot be those that were played, so that the adjusted result is wrong.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@raise", "@fold", hands=20, log=f"{folder}/raise.fold")
+    >>> [(player.agent, player.winnings.value) for player in p.score(folder)]
+    [('raise', 750.0), ('fold', -750.0)]
+    """
+    from pipeline.evaluation.winnings import score_dataset
+    from pipeline.ingestion.run import opened_dataset
+
+    threads = workers or processors()
+    truth = None if probabilities is None else Path(probabilities)
+    with opened_dataset(texts(logs), game, workers=threads) as data:
+        return ResultList(score_dataset(data, truth, threads=threads))

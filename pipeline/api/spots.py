@@ -11,7 +11,7 @@ import numpy as np
 from pipeline.agents.names import GUESTS, default_game, is_bundle, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.agents.spots import RealSpot, lock_agent, range_of, real_spot, spot_of_state
-from pipeline.api._arguments import AnyPath, Texts, named_game, texts
+from pipeline.api._arguments import AnyPath, Texts, agent_or_name, named_game, texts
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import Game, find_game
 from pipeline.runtime.array_types import Array, Floats
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pipeline.solving.spot_solution import SpotSolution
 
 NOLIMIT = "holdem.nolimit.2p.reverse_blinds"
-AnyRange = str | Path | Agent | Array
-AnyLock = str | Path | Agent | Mapping[str, Any]
+AnyRange = AnyPath | Agent | Array
+AnyLock = AnyPath | Agent | Mapping[str, Any]
 
 
 def solve_spot(
@@ -132,7 +132,7 @@ def load_spot(path: AnyPath) -> SpotSolution:
     """
     from pipeline.solving.spot_solution import load_solution
 
-    return load_solution(path)
+    return load_solution(Path(path))
 
 
 def _is_agent(source: AnyRange | AnyLock) -> bool:
@@ -150,7 +150,8 @@ def _is_agent(source: AnyRange | AnyLock) -> bool:
 
 def _agent(source: AnyRange | AnyLock, game: Game, trusted: bool) -> Agent:
     """Return an agent itself, or the one of this name."""
-    return resolve(str(source), game, trusted=trusted) if isinstance(source, str | Path) else cast("Agent", source)
+    named = agent_or_name(cast("AnyPath | Agent", source))
+    return resolve(named, game, trusted=trusted) if isinstance(named, str) else named
 
 
 def _real_spot(board: str | None, after: str | None, game: Game | str | None, agents: list[Any]) -> RealSpot | None:

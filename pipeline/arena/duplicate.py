@@ -21,6 +21,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import check_name
+from pipeline.runtime.tabular import Tabular
 
 
 def seatings(players: int) -> Array:
@@ -80,7 +81,7 @@ def distinct(names: Iterable[str]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, repr=False)
-class MatchResult:
+class MatchResult(Tabular):
     """The result of a match: what each agent won on every deal, and the logs that were written."""
 
     game: Game
@@ -165,11 +166,9 @@ class MatchResult:
             ],
         }
 
-    def frame(self) -> Any:
-        """Return a pandas DataFrame, a row per agent: its name and the keys of `Winnings`."""
-        import pandas as pd
-
-        return pd.DataFrame([{"agent": name, **self.winnings(i).json()} for i, name in enumerate(self.names)])
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per agent: its name and the cells of `Winnings`."""
+        return [{"agent": name, **self.winnings(i).row()} for i, name in enumerate(self.names)]
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name} {self.winnings(i).text()}" for i, name in enumerate(self.names))

@@ -44,6 +44,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Floats, Ints
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.runtime.tabular import Tabular
 
 
 class LineUpSamples(NamedTuple):
@@ -464,7 +465,7 @@ def _settings(results: Results) -> list[list[str]]:
 
 
 @dataclass(frozen=True, repr=False)
-class Tournament:
+class Tournament(Tabular):
     """Results of a tournament, ranked by both of the competition's rules."""
 
     results: Results
@@ -496,7 +497,7 @@ class Tournament:
                 "agent": standing.name,
                 "bankroll_place": place,
                 "runoff_place": runoff.index(standing.name) + 1,
-                **standing.winnings.json(),
+                **standing.winnings.row(),
                 "ranked_by": self.total_bankroll.ranked_by,
             }
             for place, standing in enumerate(self.total_bankroll.standings, start=1)
@@ -520,12 +521,6 @@ class Tournament:
             "total_bankroll": _ranking_json(self.total_bankroll),
             "instant_runoff": _ranking_json(self.instant_runoff),
         }
-
-    def frame(self) -> Any:
-        """Return a DataFrame of `rows`."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
 
     def __repr__(self) -> str:
         order = ", ".join(standing.name for standing in self.total_bankroll.standings)

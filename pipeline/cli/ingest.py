@@ -92,9 +92,9 @@ def command(
         )
     written: list[Path] = []
     if form != "parquet":
-        from pipeline.ingestion.wapiti import export
+        from pipeline.ingestion.wapiti import export_wapiti
 
-        written = export(out, by_hand=form == "wapiti-hands")
+        written = export_wapiti(out, by_hand=form == "wapiti-hands")
     if as_json:
         print_json(summary.json())
         return

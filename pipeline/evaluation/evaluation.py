@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pipeline.agents.names import bundle_options, comes_with_package, is_bundle, resolve
+from pipeline.agents.protocol import Agent
 from pipeline.arena.match import with_absolute_path
 from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
@@ -50,6 +51,7 @@ from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.runtime.tabular import Tabular
 
 if TYPE_CHECKING:
     from pipeline.evaluation.retraining import LearningCurve
@@ -92,8 +94,17 @@ def pattern_of(bundle: Bundle) -> str:
     return "+".join(dict.fromkeys(pattern_name(text) for text in texts))
 
 
-def _open(text: str, game: Game, trusted: bool) -> OpenedModel:
+def _open(text: str | Agent, game: Game, trusted: bool) -> OpenedModel:
     """Open one model, a bundle or a built-in agent, as a candidate for scores in `game`."""
+    if not isinstance(text, str):
+        if isinstance(text, Policy):
+            raise PipelineError(
+                f"{text.name} does not say which logs its bundle was trained on: name the bundle's path, with its "
+                "options behind it, as in `out/copy:mode=argmax`"
+            )
+        if not np.array_equal(text.game.rules, game.rules):
+            raise PipelineError(f"{text.name} plays {text.game.name}, and these decisions are of {game.name}")
+        return OpenedModel(Candidate(text.name, text.name, (), text), text.name)
     if not is_bundle(text):
         return OpenedModel(Candidate(text, text, (), resolve(text, game, trusted=trusted)), text)
     path, options = bundle_options(text)
@@ -132,13 +143,14 @@ def short_names(texts: Sequence[str]) -> list[str]:
     raise PipelineError(f"{next(name for name in names if names.count(name) > 1)} is given twice")
 
 
-def open_models(texts: Sequence[str], game: Game, trusted: bool = False) -> list[OpenedModel]:
+def open_models(texts: Sequence[str | Agent], game: Game, trusted: bool = False) -> list[OpenedModel]:
     """Open the models that are named; a folder of bundles gives all of them.
 
-    Parameters: `texts` as typed, `game` the game of the decisions to score on, `trusted` where a person wrote the
-    names on the command line (see `agents.resolve`). Returns the models in that order.
+    Parameters: `texts` as typed, or agents themselves, `game` the game of the decisions to score on, `trusted` where a
+    person wrote the names on the command line (see `agents.resolve`). Returns the models in that order.
     """
-    opened = [_open(bundle, game, trusted) for text in texts for bundle in bundles_in(text)]
+    named = [bundle for text in texts for bundle in (bundles_in(text) if isinstance(text, str) else [text])]
+    opened = [_open(model, game, trusted) for model in named]
     names = short_names([model.text for model in opened])
     return [
         replace(model, candidate=replace(model.candidate, name=name)) for name, model in zip(names, opened, strict=True)
@@ -186,7 +198,7 @@ def check_split(opened: OpenedModel, manifest: Manifest, data: Path, scope: Scop
 
 
 @dataclass(frozen=True, repr=False)
-class Evaluation:
+class Evaluation(Tabular):
     """Scores of models on the held-out decisions of agents."""
 
     data: Path
@@ -230,12 +242,6 @@ class Evaluation:
         rows = [score.json() for score in self.scores]
         return [row | {"learning_curve": curves.get((row["model"], row["agent"], row["street"]))} for row in rows]
 
-    def frame(self) -> Any:
-        """Return a DataFrame with a row per score: rows, error, log-loss, floors, KL, TV and the rest."""
-        import pandas as pd
-
-        return pd.DataFrame(self.json())
-
     def __repr__(self) -> str:
         models = dict.fromkeys(score.model for score in self.scores)
         agents = dict.fromkeys(score.agent for score in self.scores)
@@ -254,7 +260,7 @@ def best_model(scored: Sequence[Scored]) -> Scored:
 
 def evaluate_models(
     data: Path,
-    texts: Sequence[str],
+    texts: Sequence[str | Agent],
     scope: Scope | None = None,
     *,
     cross: bool = False,
@@ -266,10 +272,10 @@ def evaluate_models(
 ) -> Evaluation:
     """Score every model on the held-out decisions of the agents it imitates, or on those of `scope`.
 
-    Parameters: `data` a dataset's folder, `texts` the models as typed, `scope` which decisions, `cross` to score every
-    model on every agent, `with_baselines` to score guesses from counts beside the models, `seed` of the bootstrap,
-    `trusted` where a person wrote the models' names on the command line (see `agents.resolve`), `cluster` whose workers
-    score models, with the same result. Returns an `Evaluation`.
+    Parameters: `data` a dataset's folder, `texts` the models as typed or objects that play, `scope` which decisions,
+    `cross` to score every model on every agent, `with_baselines` to score guesses from counts beside the models, `seed`
+    of the bootstrap, `trusted` where a person wrote the models' names on the command line (see `agents.resolve`),
+    `cluster` whose workers score models, with the same result. Returns an `Evaluation`.
     """
     scope = scope or Scope()
     manifest = read_manifest(data)

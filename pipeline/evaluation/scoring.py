@@ -27,6 +27,7 @@ from pipeline.models import measures
 from pipeline.models.measures import Bins, Bootstrap, Estimate, Interval, Where
 from pipeline.runtime.array_types import Array, Bools, Floats
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.runtime.tabular import flat_row
 
 BASELINE = "baseline"
 """the algorithm of candidates that only count"""
@@ -99,7 +100,8 @@ class ModelScore:
     def row(self) -> dict[str, Any]:
         """Return values and the ends of intervals as plain numbers, one line of a CSV file."""
         written = self.json()
-        row = {key: value for key, value in written.items() if not isinstance(value, dict | list)}
+        ends_of_intervals = ("ci95", "interval", "hands_to_tell_interval")
+        row = flat_row({key: value for key, value in written.items() if key not in ends_of_intervals})
         for name, ends in written["interval"].items():
             low, high = ends or (None, None)
             row |= {f"{name}_low": low, f"{name}_high": high}

@@ -56,6 +56,10 @@ class PlayerWinnings(NamedTuple):
             "doubtful": self.doubtful,
         }
 
+    def row(self) -> dict[str, Any]:
+        """Return the result as flat cells."""
+        return {**{key: value for key, value in self.json().items() if "interval" not in key}, **self.winnings.row()}
+
 
 class _Hands(NamedTuple):
     """The hands of one game, with the log and number of each."""

@@ -9,6 +9,7 @@ thread would, into the same folder; the manifest stays with the run that was sta
 from __future__ import annotations
 
 import errno
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -17,10 +18,10 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from pipeline.dataset.manifest import Batch, Part
+from pipeline.dataset.manifest import MANIFEST, Batch, Part
 from pipeline.ingestion.batches import BatchReader, FinishedBatch, HandProgress, ingest_batches
 from pipeline.ingestion.commit import DatasetFolder, locked_dataset
-from pipeline.ingestion.options import Options
+from pipeline.ingestion.options import Options, options
 from pipeline.ingestion.parts import compile_kernels
 from pipeline.ingestion.plan import HashedSource, PlannedBatch, batch_key, merge_sources, plan_batches
 from pipeline.ingestion.sources import LogSource, find_sources, fingerprint
@@ -215,3 +216,16 @@ def _ingest_batch(item: tuple[Path, Options, PlannedBatch, bool]) -> FinishedBat
             [BatchReader(batch, options)], DatasetFolder(out), pool, HandProgress(no_progress, 0)
         )
     return finished
+
+
+@contextmanager
+def opened_dataset(
+    logs: Sequence[str | Path], game: str | None = None, *, workers: int | None = None
+) -> Iterator[Path]:
+    """Yield the dataset that is named, or one of the logs, without strengths, that is removed afterwards."""
+    if len(logs) == 1 and (Path(logs[0]) / MANIFEST).is_file():
+        yield Path(logs[0])
+        return
+    with tempfile.TemporaryDirectory(prefix="dataset-") as folder:
+        ingest(logs, Path(folder) / "rows", options(game=game, strength=False), workers=workers)
+        yield Path(folder) / "rows"

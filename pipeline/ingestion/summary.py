@@ -16,12 +16,13 @@ from pipeline.dataset.manifest import LogCounts, Manifest, PartDetails
 from pipeline.ingestion.options import Options
 from pipeline.ingestion.sources import STANDARD_INPUT
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.tabular import Tabular
 
 _NAMED = re.compile(r"(?:\d{4}\.)?\dp[ln]\.|\d{4}-\dp-(?:no)?limit\.", re.I)
 
 
-@dataclass
-class Summary:
+@dataclass(repr=False)
+class Summary(Tabular):
     """Totals of a dataset, and the sources that a run added, changed or left out."""
 
     files: int = 0
@@ -51,6 +52,21 @@ class Summary:
     def json(self) -> dict[str, Any]:
         """Return the JSON object that the command prints."""
         return asdict(self)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per count: what was counted, of rejected lines and odd hands also the reason."""
+        plain = ("files", "lines", "comments", "scores", "hands", "decisions", "rejected", "new", "changed")
+        rows = [{"counted": name, "reason": "", "count": getattr(self, name)} for name in (*plain, "unchanged")]
+        reasons = {"rejected": self.rejected_by_reason, "history": self.histories}
+        rows += [
+            {"counted": name, "reason": reason, "count": count}
+            for name, counts in reasons.items()
+            for reason, count in counts.items()
+        ]
+        return rows
+
+    def __repr__(self) -> str:
+        return f"<Dataset of {self.hands:,} hands, {self.decisions:,} decisions; {self.rejected:,} rejected lines>"
 
 
 class DatasetTotals:

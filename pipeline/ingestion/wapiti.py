@@ -31,7 +31,7 @@ COLUMNS = [
 _SIDES = {False: "train", True: "devel"}
 
 
-def export(folder: Path, by_hand: bool = False) -> list[Path]:
+def export_wapiti(folder: Path, by_hand: bool = False) -> list[Path]:
     """Write a dataset's decisions as text below it; return the files written."""
     manifest = read_manifest(folder)
     players = {name: parse_game(text, name).players for name, text in manifest.games.items()}

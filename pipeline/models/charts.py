@@ -8,7 +8,7 @@ random hand, nearer ones more). A situation never seen plays what its class does
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -24,6 +24,7 @@ from pipeline.runtime.arrays import expect, expect_ascending
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import lower_bound
+from pipeline.runtime.tabular import Tabular
 
 if TYPE_CHECKING:  # playing needs no datasets
     from pipeline.dataset.load import Decisions
@@ -37,7 +38,7 @@ MOST_COUNT = 1e15
 
 
 @dataclass(frozen=True, repr=False)
-class Chart:
+class Chart(Tabular):
     """Counts (situations, classes, labels); a situation is the betting before the flop."""
 
     words: NDArray[np.int64]
@@ -100,6 +101,14 @@ class Chart:
                 numbers = " ".join(f"{count:g}" for count in counts[index])
                 lines.append(f"{betting_text(word, nolimit)} {self.class_name(int(index))} {numbers}")
         return "\n".join(lines) + "\n"
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Yield a row per situation and class that was seen: how often, and the count of each action."""
+        for word, counts in zip(self.words, self.counts, strict=True):
+            after = betting_text(word, len(self.labels) > 3)
+            for index in np.flatnonzero(counts.sum(axis=1)).tolist():
+                by_label = dict(zip(self.labels, counts[index].tolist(), strict=True))
+                yield {"after": after, "class": self.class_name(index), "seen": counts[index].sum(), **by_label}
 
     def json(self, situations: Iterable[int]) -> dict[str, Any]:
         """Return the object that `show chart --json` prints: for each situation the count of each action by class."""

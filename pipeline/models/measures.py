@@ -131,6 +131,14 @@ class Winnings(NamedTuple):
         is_shorter = adjusted is not None and (self.plain is None or (plain is not None and adjusted < plain))
         return "control variates" if is_shorter else "none"
 
+    def row(self) -> dict[str, float | None]:
+        """Return the same in flat cells: of an interval its ends, such as `mbb_per_hand_low`."""
+        cells = self.json()
+        for prefix in ("", "adjusted_", "capped_"):
+            low, high = cells.pop(f"{prefix}interval") or (None, None)
+            cells |= {f"{prefix}mbb_per_hand_low": low, f"{prefix}mbb_per_hand_high": high}
+        return cells
+
     @property
     def value(self) -> float:
         """Return the mean as played; NaN where it was not counted so."""

@@ -25,7 +25,7 @@ import numpy as np
 from pipeline.agents.lbr import LocalResponse
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent, Learner, draws_actions, estimated_mixes
-from pipeline.agents.teacher import SmallTeacher, Teacher
+from pipeline.agents.teacher import Teacher
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.load import Decisions, load_decisions
@@ -55,7 +55,7 @@ from pipeline.solving.counter import (
 )
 from pipeline.solving.holdem import ClusterWorkers, Dealer
 from pipeline.solving.layout import HeadToHead
-from pipeline.solving.lookup import bucket_rows, project_on_buckets, tabulate
+from pipeline.solving.lookup import SmallTeacher, bucket_rows, project_on_buckets, tabulate
 from pipeline.solving.strategy import (
     StoredStrategy,
     check_strategy_target,

@@ -24,7 +24,6 @@ Logs are ingested into a temporary dataset and read part by part, so memory does
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -39,10 +38,9 @@ from pipeline.agents.protocol import Agent
 from pipeline.agents.ranges import holdings
 from pipeline.dataset.decisions import fill_hole_cards
 from pipeline.dataset.load import Decisions, load_decisions
-from pipeline.dataset.manifest import MANIFEST, Manifest, Part, read_manifest
+from pipeline.dataset.manifest import Manifest, Part, read_manifest
 from pipeline.dataset.opening import list_agents, read_columns
-from pipeline.ingestion.options import options
-from pipeline.ingestion.run import ingest
+from pipeline.ingestion.run import opened_dataset
 from pipeline.models.bundle import load_bundle
 from pipeline.models.trained_on import check_trained_on
 from pipeline.poker.cards import NO_CARD, parse_cards, ranking
@@ -107,6 +105,11 @@ class Identification:
             "naming_rates": [{"hands": hands, "rate": rate} for hands, rate in self.rates.items()],
             "overlap": self.overlap,
         }
+
+    def row(self) -> dict[str, Any]:
+        """Return the player, the likeliest agent and the posterior of each agent as flat cells."""
+        names = ("player", "hands", "summed_out", "likeliest", "truth", "posterior")
+        return {name: getattr(self, name) for name in names}
 
 
 class HandLikelihoods(NamedTuple):
@@ -277,7 +280,7 @@ def _likelihoods(
     each player's hands part by part."""
     if len(among) < 2:
         raise PipelineError("name at least two agents to choose among with --among")
-    with _dataset(logs, game) as folder:
+    with opened_dataset(logs, game) as folder:
         manifest = read_manifest(folder)
         if not manifest.decisions:
             raise PipelineError(f"{', '.join(map(str, logs))}: no hands with a decision; are these logs?")
@@ -313,17 +316,6 @@ def _check(agents: Sequence[Agent], names: Sequence[str], game: Game) -> None:
             raise PipelineError(f"{agent.text} gives no probabilities: only agents that do can be told apart by them")
         if agent.game.labels != game.labels or (agent.game != game and agent.game.players != game.players):
             raise PipelineError(f"{agent.name} plays {agent.game.name}, these hands are of {game.name}")
-
-
-@contextmanager
-def _dataset(logs: Sequence[str | Path], game: str | None) -> Iterator[Path]:
-    """Yield the dataset that is named, or one of the logs that is removed afterwards."""
-    if len(logs) == 1 and (Path(logs[0]) / MANIFEST).is_file():
-        yield Path(logs[0])
-        return
-    with tempfile.TemporaryDirectory(prefix="identify-") as folder:
-        ingest(logs, Path(folder) / "rows", options(game=game, strength=False))
-        yield Path(folder) / "rows"
 
 
 def _rules(manifest: Manifest, folder: Path) -> Game:

@@ -416,10 +416,23 @@ def builtin(name: str) -> Game:
 
 
 def find_game(name: str | Path) -> Game:
-    """Return a game by path or by the name of one that comes with the package (`.game` and folders before it ignored).
+    """Return a game by the name of one that comes with the package, or by its `.game` file.
 
-    `kuhn.limit.Np` gives Kuhn poker for N players. The beginning of a name is enough where only one built-in game
-    begins so: `holdem.limit.2p` is `holdem.limit.2p.reverse_blinds`.
+    Parameters
+    ----------
+    name : str or path
+        `kuhn.limit.Np` gives Kuhn poker for N players. The beginning of a name is enough where only one built-in game
+        begins so: `holdem.limit.2p` is `holdem.limit.2p.reverse_blinds`. Folders before it and `.game` are ignored.
+
+    Returns
+    -------
+    Game
+        Its rules; `start()` is the state before the first action.
+
+    Examples
+    --------
+    >>> find_game("holdem.limit.2p.reverse_blinds").blinds
+    (10, 5)
     """
     path = Path(name)
     if path.is_file():

@@ -29,6 +29,8 @@ from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.runtime.tabular import Tabular
+from pipeline.solving.lookup import SmallTeacher
 from pipeline.solving.small import NO_BOARD, GameTables, SmallGame, Spot, actor_row, settle_deal
 
 METHODS = ("vanilla", "plus", "chance", "external")
@@ -306,7 +308,7 @@ class CurvePoint(NamedTuple):
 
 
 @dataclass(frozen=True, repr=False)
-class Solution:
+class Solution(Tabular):
     """The result of a run: the average strategy, its value, what best responses gain, and the learning curve."""
 
     game: Game
@@ -340,6 +342,15 @@ class Solution:
     def exploitability(self) -> float | None:
         """Return the mean gain of best responses; None where they were not computed."""
         return None if self.gains is None else sum(self.gains) / self.game.players
+
+    def agent(self, name: str = "solution") -> SmallTeacher:
+        """Return an agent that plays the strategy, under this name in logs."""
+        return SmallTeacher(name, self.game, self.strategy)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per decision: the betting, the own card, the board, and the mix there."""
+        mixes = ((spot, self.mix(spot)) for spot in SmallGame(self.game).spots())
+        return [{**spot._asdict(), **dict(zip(("fold", "call", "raise"), mix, strict=True))} for spot, mix in mixes]
 
     def mix(self, spot: Spot) -> tuple[float, float, float]:
         """Return the probabilities of fold, call and raise at a spot."""

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -115,6 +116,19 @@ def _checked(strategy_rows: Array, game: str) -> Array:
     if (strategy_rows < 0).any():
         raise PipelineError(f"row {int(np.argmax(strategy_rows < 0))} is not a decision of {game}")
     return strategy_rows
+
+
+@dataclass(frozen=True)
+class SmallTeacher:
+    """Plays a solution of a game with one hole card."""
+
+    name: str
+    game: Game
+    strategy: Array = field(repr=False)
+    """(decisions, 3), see `cfr`"""
+
+    def probabilities(self, rows: Array) -> Array:
+        return np.asarray(self.strategy[small_rows(SmallGame(self.game), rows)])
 
 
 # Agents as strategies

@@ -139,6 +139,99 @@ def test_train_evaluate_and_play_take_texts_for_paths(rows: Path, tmp_path: Path
         assert "\n" not in repr(shown)
 
 
+@pytest.fixture(scope="module")
+def copy(rows: Path, tmp_path_factory: pytest.TempPathFactory) -> p.OpenBundle:
+    out = tmp_path_factory.mktemp("copy") / "copy"
+    return p.train(rows, out, agent="chump-gambler", algorithm="frequency", workers=1).bundle()
+
+
+def test_a_bundle_is_an_agent_wherever_an_agents_name_may_stand(copy: p.OpenBundle, rows: Path, tmp_path: Path) -> None:
+    name = str(copy.path)
+    assert p.match(copy, "@call", hands=100).payoffs.tolist() == p.match(name, "@call", hands=100).payoffs.tolist()
+    assert set(p.tournament("@call", copy, hands=100).frame()["agent"]) == {"copy", "call"}
+    assert p.predict([copy], FLOP).equals(p.predict([name], FLOP))
+    assert p.evaluate(rows, copy).frame().equals(p.evaluate(rows, name).frame())
+    judged = p.identify(rows.parent / "logs", copy, "@call", player="chump-gambler")[0]
+    assert judged == p.identify(rows.parent / "logs", name, "@call", player="chump-gambler")[0]
+    assert p.ship(copy, tmp_path / "bot.zip").is_file()
+    assert p.describe(copy)["agents"] == ["chump-gambler"]
+    assert p.agent(copy).name == copy.name == "copy"
+    row = p.load(rows, street="flop").rows[:5]
+    assert (copy.probabilities(row) == p.agent(name).probabilities(row)).all()
+
+
+def test_any_object_that_plays_is_scored_and_a_bundle_with_options_is_named_by_its_path(
+    copy: p.OpenBundle, rows: Path
+) -> None:
+    by_object = p.evaluate(rows, p.agent("@call"), agent="chump-rock").frame()
+    by_name = p.evaluate(rows, "@call", agent="chump-rock").frame()
+    assert by_object["model"].iloc[0] == "call"
+    assert by_object["log_loss"].tolist() == by_name["log_loss"].tolist()
+    with pytest.raises(p.PipelineError, match="name the bundle's path"):
+        p.evaluate(rows, copy.agent(mode="argmax"))
+    with pytest.raises(p.PipelineError, match="plays leduc"):
+        p.evaluate(rows, p.agent("@call", "leduc.limit.2p"), agent="chump-rock")
+
+
+def test_a_solution_and_a_counter_to_it_sit_at_a_table(tmp_path: Path) -> None:
+    solution = p.solve("kuhn.limit.2p", iterations=2_000)
+    game = solution.game
+    even = p.match(solution.agent(), "@teacher", game=game, hands=20_000, seed=1)
+    assert abs(even.adjusted_mbb_per_hand()) < 5 + even.adjusted_ci95()
+    counter = p.counter(tmp_path / "counter", against="@call", game=game, method="best")
+    won = p.match(counter, "@call", game=game, hands=4_000).adjusted_mbb_per_hand()
+    assert won == pytest.approx(counter.counter.tradeoff.winnings, abs=30)
+    assert won == pytest.approx(p.exploit("@call", game=game).exploitability, abs=30)
+    assert counter.frame()["chosen"].sum() == 1
+    assert p.match(counter.agent(), "@call", hands=100).names == ("counter", "call")
+    with pytest.raises(p.PipelineError, match="name the opponent"):
+        p.counter(tmp_path / "none")
+
+
+def test_profiles_scores_samples_and_exports_are_those_of_the_command_line(rows: Path, tmp_path: Path) -> None:
+    def printed(*words: str) -> list[dict]:
+        return json.loads(CliRunner().invoke(group, [*words, "--json"]).stdout)
+
+    profiles = p.profile(rows, style=False)
+    assert json.loads(json.dumps([one.json() for one in profiles])) == printed(
+        "profile", "--data", str(rows), "--no-style"
+    )
+    assert profiles.frame()["agent"].tolist() == [one.agent for one in profiles]
+    scores = p.score(rows)
+    assert [(one.agent, one.winnings) for one in scores] == [
+        (one.agent, one.winnings) for one in p.score([rows.parent / "logs"])
+    ]
+    made = p.sample(tmp_path / "logs", "@call", "@raise", hands=40)
+    assert made.hands == 40
+    assert (tmp_path / "logs" / "sample.probs.parquet").is_file()
+    assert p.export(rows, tmp_path / "hands.phhs", form="phh").hands == 400
+
+
+def test_every_cell_of_every_frame_is_flat(copy: p.OpenBundle, rows: Path, tmp_path: Path) -> None:
+    trained = p.train(rows, tmp_path / "blend", agent="chump-gambler", street="flop", max_iterations=3, rounds=3)
+    results = [
+        p.ingest(rows.parent / "logs", tmp_path / "rows", strength=False),
+        p.load(rows),
+        p.chart(rows, "chump-rock"),
+        trained,
+        copy,
+        p.evaluate(rows, copy, "@call", agent=["chump-gambler", "chump-rock"]),
+        p.match(copy, "@call", hands=20),
+        p.tournament(copy, "@call", hands=20),
+        p.identify(rows, "@chump:rock", "@chump:gambler"),
+        p.profile(rows, by="position"),
+        p.score(rows),
+        p.solve("leduc.limit.2p", iterations=5),
+        p.query(rows, "SELECT agent, count(*) AS n FROM decisions GROUP BY ALL"),
+    ]
+    for result in results:
+        frame = result.frame()
+        assert len(frame) > 0, result
+        nested = [name for name in frame if frame[name].map(lambda cell: isinstance(cell, (dict, list, tuple))).any()]
+        assert nested == [], result
+    assert any(name.startswith("parts_log_loss_") for name in trained.frame())
+
+
 def test_what_python_shows_fits_in_a_line() -> None:
     from pipeline.features.patterns import find_pattern
     from pipeline.training.requests import Request

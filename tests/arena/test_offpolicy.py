@@ -11,7 +11,6 @@ import pytest
 
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import EstimatedMixes
-from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena import offpolicy
 from pipeline.arena.adjusting import block_records
 from pipeline.arena.duplicate import seatings
@@ -27,6 +26,7 @@ from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.counter import winnings
 from pipeline.solving.groups import from_small_game, small_layout
 from pipeline.solving.hindsight import HindsightEstimator, ObservedHands, pack_sketches, small_cards
+from pipeline.solving.lookup import SmallTeacher
 from pipeline.solving.small import SmallGame
 
 KUHN, LEDUC = builtin("kuhn.limit.2p"), builtin("leduc.limit.2p")

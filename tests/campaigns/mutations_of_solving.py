@@ -22,14 +22,13 @@ from mutations import harm_array, harm_bytes, harm_file, harm_json
 from pipeline.agents.adaptive import Adaptive, _assemble
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
-from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
 from pipeline.runtime.errors import PipelineError
 from pipeline.solving.groups import small_layout
 from pipeline.solving.hindsight import small_cards
 from pipeline.solving.holdem import TABLES, BucketSolver, resume_checkpoint, save_checkpoint
 from pipeline.solving.layout import fixed_strategy
-from pipeline.solving.lookup import tabulate
+from pipeline.solving.lookup import SmallTeacher, tabulate
 from pipeline.solving.portfolio import Portfolio, load_portfolio
 from pipeline.solving.strategy import dequantise, quantise
 from tools.portfolio import save_portfolio

@@ -159,7 +159,7 @@ def test_a_frame_has_readable_columns(made: Path) -> None:
     found = load_decisions(made, game=NOLIMIT.name, strength=True)
     frame = found.frame()
     assert len(frame) == len(found)
-    assert {"agent", "street", "action", "hole", "board", "amount", "pot", "strength"} <= set(frame.columns)
+    assert {"agent", "street", "action", "hole", "board", "amount", "pot", "ehs"} <= set(frame.columns)
     assert set(frame["agent"]) == {"Ann", "Bob"}
     for i in range(0, len(frame), 37):
         row = frame.iloc[i]

@@ -15,7 +15,6 @@ from bucketed_leduc import LAYOUT, deal_leduc, random_strategy, rows_of_leduc
 from click.testing import CliRunner
 
 from pipeline.agents.names import resolve
-from pipeline.agents.teacher import SmallTeacher
 from pipeline.arena.match import play_match
 from pipeline.cli.counter import METHODS as COMMAND_METHODS
 from pipeline.cli.counter import command as counter_command
@@ -51,7 +50,7 @@ from pipeline.solving.counter import (
 from pipeline.solving.groups import equal_steps, kmeans_groups, learning_groups
 from pipeline.solving.holdem import CHUNK, Dealer, SharedLearning, best_response
 from pipeline.solving.layout import T_ACTOR, T_ROUND, T_SLOT, fixed_strategy
-from pipeline.solving.lookup import betting_paths, tabulate
+from pipeline.solving.lookup import SmallTeacher, betting_paths, tabulate
 from pipeline.solving.small import SmallGame
 from pipeline.solving.strategy import load_small_strategy, save_small_strategy, ship_strategy
 
