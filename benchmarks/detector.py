@@ -12,12 +12,12 @@ import tempfile
 from pathlib import Path
 
 import benchmarks
+from benchmarks._classifier import HANDS, detection_auc, play_records
 from benchmarks._figures import Figure, Settings
 from benchmarks._play import teacher_rows
 from benchmarks._stages import stored_bundle, stored_rows
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
-from pipeline.evaluation.detector import HANDS, detection_auc, play_records
 from pipeline.evaluation.hands_to_tell import HandsToTell, dealt_hands, hands_to_tell
 from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.models.measures import played, row_measures

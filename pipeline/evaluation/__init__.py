@@ -8,7 +8,6 @@
     evaluation       from names on the command line to opened models and scores
     inspection       where a model fails, on which hands most, and whether the agent stays the same
     hands_to_tell    hands that a perfect detector needs to tell a copy from its source
-    detector         a classifier that learns from hands to tell them apart
     retraining       models trained again on parts of their deals: learning curves, copies from two halves
     findings         the contents of the page that shows an evaluation
     winnings         winnings of the players of logs, plain and with the luck taken out

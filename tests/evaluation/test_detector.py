@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from mixing_agents import Copy, Hashed
 
+from benchmarks._classifier import auc, detection_auc, hand_features, play_records
 from pipeline.agents.names import resolve
-from pipeline.evaluation.detector import auc, detection_auc, hand_features, play_records
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
 
@@ -48,7 +48,7 @@ def test_cards_that_were_not_shown_change_no_feature() -> None:
 def test_blocks_of_a_match_are_joined(monkeypatch: pytest.MonkeyPatch) -> None:
     agents = [resolve("@random", LIMIT), resolve("@random", LIMIT)]
     whole = play_records(agents, LIMIT, 200, 3)
-    monkeypatch.setattr("pipeline.evaluation.detector.BLOCK_HANDS", 64)
+    monkeypatch.setattr("benchmarks._classifier.BLOCK_HANDS", 64)
     parts = play_records(agents, LIMIT, 200, 3)
     np.testing.assert_array_equal(hand_features(whole, 1), hand_features(parts, 1))
     assert len(np.unique(parts.deals)) == 100
