@@ -23,8 +23,36 @@ from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import Game, State, actions
 from pipeline.poker.rules import RAISE
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.tabular import html_table
 
 SIZES = {"s": "about 25 %", "h": "about 50 %", "p": "about 100 %", "o": "about 200 %", "a": "all-in"}
+
+
+class Mix(dict[str, float]):
+    """Probabilities of actions by label (`f` fold, `c` check or call, `r` or sizes raise), 0 where illegal."""
+
+    @property
+    def fold(self) -> float:
+        """Return the probability of folding."""
+        return self["f"]
+
+    @property
+    def call(self) -> float:
+        """Return the probability of checking or calling."""
+        return self["c"]
+
+    @property
+    def aggressive(self) -> float:
+        """Return the probability of betting or raising, by any amount."""
+        return sum(share for label, share in self.items() if label not in "fc")
+
+    @property
+    def likeliest(self) -> str:
+        """Return the label of the likeliest action."""
+        return max(self, key=self.__getitem__)
+
+    def _repr_html_(self) -> str:
+        return html_table("Mix", [self])
 
 
 class Prediction(NamedTuple):
@@ -34,7 +62,7 @@ class Prediction(NamedTuple):
     """the name that was asked for"""
     name: str
     """the agent's own name in logs"""
-    probabilities: dict[str, float]
+    probabilities: Mix
     """by label; 0 where the label is illegal; they sum to 1"""
     amounts: list[int]
     """the total that each label bets or raises to most often, in the labels' order; empty in limit games, 0 where there
@@ -42,6 +70,10 @@ class Prediction(NamedTuple):
     sizes: list[dict[str, Any]]
     """in no-limit games every total that the agent may raise to: its label, the amount, and how likely it is that the
     agent raises to it; those of a label sum to the label's probability"""
+
+    def row(self) -> dict[str, Any]:
+        """Return the agent and the probability of each label."""
+        return {"agent": self.agent, **self.probabilities}
 
 
 def decision_row(game: Game, state: str) -> Any:
@@ -149,7 +181,7 @@ def _ask(text: str, agent: Agent, row: Any, state: str) -> Prediction:
                 for total, share in sorted(totals.items())
                 if mix[label] > 0
             ]
-    return Prediction(text, agent.name, dict(zip(game.labels, mix.tolist(), strict=True)), amounts, sizes)
+    return Prediction(text, agent.name, Mix(zip(game.labels, mix.tolist(), strict=True)), amounts, sizes)
 
 
 def raise_totals(agent: Agent, row: Any, state: State, label: int) -> dict[int, float]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipeline.agents.predictions import row_and_model
+from pipeline.agents.predictions import Mix, row_and_model
 from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, Paths, Texts, seat, texts
 from pipeline.dataset.decisions import STREETS
@@ -63,7 +63,17 @@ def train(
     chart: AnyPath | None = None,
     prior: Paths = (),
     watch: Callable[[str, str, Step], None] | None = None,
-    **settings: Any,
+    rho1: float = 0.5,
+    rho2: float = 1e-4,
+    max_iterations: int | None = None,
+    rounds: int | None = None,
+    passes: int | None = None,
+    tolerance: float = 1e-6,
+    patience: int | None = None,
+    min_weight: float = 0.02,
+    seed: int = 0,
+    workers: int = 2,
+    part_rows: int = 1 << 20,
 ) -> Training:
     """Train models per street from decision rows and write a bundle (with several algorithms, one in a folder each).
 
@@ -91,9 +101,26 @@ def train(
         What others play and the models start from: bundles, or built-in agents such as `@teacher`.
     watch : callable, optional
         Called with street, algorithm and a `Step` after each iteration.
-    **settings
-        `rho1`, `rho2`, `max_iterations`, `rounds`, `passes`, `tolerance`, `patience`, `min_weight`, `seed`, `workers`:
-        as on the command line, with its defaults.
+    rho1, rho2 : float
+        Strengths of the L1 and the L2 penalty of max-ent, unless the pattern sets them.
+    max_iterations : int, optional
+        Iterations of an optimiser at most; each algorithm has its default.
+    rounds : int, optional
+        Trees of each label at most, of boosting.
+    passes : int, optional
+        Passes over the rows, of classes.
+    tolerance : float
+        Stop when the objective has fallen by less than this part of itself in ten iterations.
+    patience : int, optional
+        Stop when log-loss on inner rows has not improved for so many iterations; 0 never stops so.
+    min_weight : float
+        Features whose weights are all smaller are left out; 0 keeps all.
+    seed : int
+        The same seed gives the same models.
+    workers : int
+        Threads; they change no result.
+    part_rows : int
+        Rows from which max-ent is trained in parts, of about so many each.
 
     Returns
     -------
@@ -116,10 +143,19 @@ def train(
     from pipeline.training.requests import Request
     from pipeline.training.run import train_bundles
 
-    options = [name for name in TrainConfig.__dataclass_fields__ if name != "checkpoint_seconds"]
-    for name in settings:
-        if name not in options:
-            raise TypeError(f"train() has no option {name!r} (options: {', '.join(options)})")
+    config = TrainConfig(
+        rho1=rho1,
+        rho2=rho2,
+        max_iterations=max_iterations,
+        rounds=rounds,
+        passes=passes,
+        tolerance=tolerance,
+        patience=patience,
+        min_weight=min_weight,
+        seed=seed,
+        workers=workers,
+        part_rows=part_rows,
+    )
     request = Request(
         data=Path(data),
         out=Path(out),
@@ -129,8 +165,8 @@ def train(
         algorithms=texts(algorithm),
         pattern=find_pattern(str(pattern)),
         game=game,
-        chart=None if chart is None else locate(chart),
-        config=TrainConfig(**settings),
+        chart=None if chart is None else locate(Path(chart)),
+        config=config,
         priors=texts(prior),
     )
     callbacks = Callbacks() if watch is None else Callbacks(watch)
@@ -164,11 +200,11 @@ class OpenBundle(Bundle, Tabular):
         """Return the amounts bet with each row's label, where the bundle knows."""
         return self._policy.amounts(rows, labels)
 
-    def predict(self, state: str) -> dict[str, float]:
+    def predict(self, state: str) -> Mix:
         """Return the mix at a `MATCHSTATE:` line: a probability per label, illegal labels 0, nothing else dropped."""
         row, model = row_and_model(self, self.path, state)
         mix = masked(model.predict(row), row["legal"])[0]
-        return dict(zip(self.labels, mix.tolist(), strict=True))
+        return Mix(zip(self.labels, mix.tolist(), strict=True))
 
     def agent(self, **options: str | float) -> Agent:
         """Return the bundle as a player, with options such as `mode="argmax"` or `threshold=0`."""
@@ -208,7 +244,7 @@ def load_bundle(path: AnyPath) -> OpenBundle:
     """
     bundle = _load_bundle(Path(path))
     values = {field.name: getattr(bundle, field.name) for field in dataclasses.fields(Bundle)}
-    return OpenBundle(**values, path=locate(path))
+    return OpenBundle(**values, path=locate(Path(path)))
 
 
 def ship(bundle: AnyPath, out: AnyPath) -> Path:

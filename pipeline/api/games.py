@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pipeline.api._arguments import named_game
 from pipeline.poker.cards import parse_cards, start_class
@@ -13,7 +13,20 @@ if TYPE_CHECKING:
     from pipeline.solving.cfr import Solution
 
 
-def hand_strength(hole: str, board: str = "") -> dict[str, float]:
+class HandStrength(NamedTuple):
+    """The strength of a hand against one opponent with random cards."""
+
+    now: float
+    """the share of opponents' hands beaten if no card came, ties half"""
+    equity: float
+    """the same at the river"""
+    positive_potential: float | None = None
+    """how often a hand that is behind gets ahead, on flop and turn"""
+    negative_potential: float | None = None
+    """how often a hand that is ahead falls behind, on flop and turn"""
+
+
+def hand_strength(hole: str, board: str = "") -> HandStrength:
     """Compute the strength of a hold'em hand against one opponent with random cards, exactly, by enumeration.
 
     Parameters
@@ -25,15 +38,14 @@ def hand_strength(hole: str, board: str = "") -> dict[str, float]:
 
     Returns
     -------
-    dict
-        `now` (the share of opponents' hands beaten if no card came, ties half), `equity` (the same at the river),
-        and on flop and turn `positive_potential` and `negative_potential`.
+    HandStrength
+        `now`, `equity`, and on flop and turn `positive_potential` and `negative_potential`.
 
     Examples
     --------
     >>> import pipeline as p
-    >>> {name: round(value, 3) for name, value in p.hand_strength("TcJc", "2dTsKh").items()}
-    {'now': 0.834, 'equity': 0.77, 'positive_potential': 0.178, 'negative_potential': 0.112}
+    >>> [round(value, 3) for value in p.hand_strength("TcJc", "2dTsKh")]
+    [0.834, 0.77, 0.178, 0.112]
     """
     own, opened = parse_cards(hole), parse_cards(board)
     streets = {0: 0, 3: 1, 4: 2, 5: 3}
@@ -43,14 +55,12 @@ def hand_strength(hole: str, board: str = "") -> dict[str, float]:
         from pipeline.poker.starting_hands import class_matchups
 
         win, tie, _ = class_matchups().against_random()[start_class(int(own[0]), int(own[1]))].tolist()
-        return {"now": win + tie / 2, "equity": win + tie / 2}
+        return HandStrength(win + tie / 2, win + tie / 2)
     from pipeline.poker.strength.equity import outlook
 
     strength = outlook(streets[len(opened)], own[None], opened[None])
-    result = {"now": float(strength.ihs[0]), "equity": float(strength.equity[0])}
-    if len(opened) < 5:
-        result |= {"positive_potential": float(strength.ppot[0]), "negative_potential": float(strength.npot[0])}
-    return result
+    potentials = (float(strength.ppot[0]), float(strength.npot[0])) if len(opened) < 5 else ()
+    return HandStrength(float(strength.ihs[0]), float(strength.equity[0]), *potentials)
 
 
 def solve(game: Game | str, *, iterations: int = 1000, method: str | None = None, seed: int = 0) -> Solution:

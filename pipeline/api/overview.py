@@ -8,11 +8,12 @@ whatever the size of the data; `verify` also reads every file and compares it wi
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
 from math import isfinite
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pipeline.dataset.decisions import STREETS
 from pipeline.dataset.manifest import read_manifest
@@ -25,6 +26,7 @@ from pipeline.runtime.arrays import parse_json
 from pipeline.runtime.bundled import locate
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import recover
+from pipeline.runtime.tabular import Tabular
 from pipeline.solving.strategy import (
     check_strategy,
     counter_facts,
@@ -37,7 +39,35 @@ from pipeline.solving.strategy import (
 )
 
 
-def describe(path: str | PathLike[str], *, verify: bool = False) -> dict[str, Any]:
+@dataclass(frozen=True, repr=False)
+class Description(Tabular):
+    """Facts of a dataset, a bundle, a stored strategy or a portfolio."""
+
+    kind: Literal["dataset", "bundle", "strategy", "portfolio"]
+    path: Path
+    agents: tuple[str, ...]
+    """players of a dataset, whom a bundle imitates, whom a strategy or a portfolio is made against"""
+    games: tuple[str, ...]
+    streets: tuple[str, ...]
+    files: int
+    bytes: int
+    facts: Mapping[str, Any]
+    """all that `pipeline info --json` prints: what the kind has besides, such as `hands`, `options`, `models`"""
+
+    def __getitem__(self, name: str) -> Any:
+        return self.facts[name]
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Return a row per player of a dataset or model of a bundle; of others one row."""
+        tables = {"dataset": "agents", "bundle": "models"}
+        return list(self.facts[tables[self.kind]]) if self.kind in tables else [dict(self.facts)]
+
+    def __repr__(self) -> str:
+        who = f"{len(self.agents):,} agents" if len(self.agents) > 3 else ", ".join(self.agents)
+        return f"<{self.kind.capitalize()} {self.path}: {who} in {', '.join(self.games)}, {self.files:,} files>"
+
+
+def describe(path: str | PathLike[str], *, verify: bool = False) -> Description:
     """Describe a dataset, a bundle, a stored strategy or a portfolio.
 
     Parameters
@@ -50,9 +80,9 @@ def describe(path: str | PathLike[str], *, verify: bool = False) -> dict[str, An
 
     Returns
     -------
-    dict
-        `kind` is `dataset`, `bundle`, `strategy` or `portfolio`; `agents`, `games` and `streets` are there for all. A
-        dataset also has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside`
+    Description
+        `kind`, `path`, `agents`, `games`, `streets`, `files`, `bytes`, and `facts` by name, also as an index: a
+        dataset has `hands`, `decisions`, `rejected`, `options`, `logs` (files that were ingested), `logs_inside`
         (how many logs these hold: an archive has many), `files` and `bytes`; a bundle `models` (street, algorithm,
         rows, error, log-loss), `pattern`, `options`, `files` and `bytes`; a strategy `players`, `buckets` of each
         street, `against`, `counter` (what it wins and risks, with its curve; None of an equilibrium), `unit`, `files`
@@ -66,7 +96,15 @@ def describe(path: str | PathLike[str], *, verify: bool = False) -> dict[str, An
     ...
     pipeline.runtime.errors.PipelineError: there is nothing at nothing: name a folder that `ingest` or `train` wrote
     """
-    path = locate(path)
+    path = locate(Path(path))
+    facts = _facts(path, verify)
+    agents = [entry["agent"] if isinstance(entry, dict) else entry for entry in facts["agents"]]
+    names = (tuple(agents), tuple(facts["games"]), tuple(facts["streets"]))
+    return Description(facts["kind"], path, *names, facts["files"], facts["bytes"], facts)
+
+
+def _facts(path: Path, verify: bool) -> dict[str, Any]:
+    """Return the facts of what lies at a path, ready for JSON."""
     if not path.exists():
         recover(path)
     if not path.exists():

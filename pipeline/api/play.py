@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from pipeline.agents.predictions import Prediction
 from pipeline.agents.predictions import predict as _predict
 from pipeline.agents.protocol import Agent
 from pipeline.api._arguments import AnyPath, agent_or_name, named_game, rules_for, seat, texts
 from pipeline.arena.duplicate import MatchResult, distinct
 from pipeline.arena.match import play_match
 from pipeline.poker.game import Game
+from pipeline.runtime.tabular import ResultList
 
 if TYPE_CHECKING:
     from pipeline.arena.rankings import Tournament
@@ -42,8 +44,10 @@ def agent(text: AnyPath, game: Game | str | None = None) -> Agent:
     return seat(text, rules_for(game, [], [text, text]))
 
 
-def predict(agents: AnyPath | Agent | Sequence[AnyPath | Agent], state: str, game: Game | str | None = None) -> Any:
-    """Return what agents would do in one situation, as a table.
+def predict(
+    agents: AnyPath | Agent | Sequence[AnyPath | Agent], state: str, game: Game | str | None = None
+) -> ResultList[Prediction]:
+    """Return what agents would do in one situation.
 
     Parameters
     ----------
@@ -56,21 +60,19 @@ def predict(agents: AnyPath | Agent | Sequence[AnyPath | Agent], state: str, gam
 
     Returns
     -------
-    pandas.DataFrame
-        A row per agent, a column per label; `pipeline.agents.predictions.predict` gives plain values.
+    ResultList of Prediction
+        For each agent `probabilities` (a `Mix`: by label, and `fold`, `call`, `aggressive`, `likeliest`), and in
+        no-limit games `amounts` and `sizes`; `frame()` has a row per agent and a column per label.
 
     Examples
     --------
     >>> import pipeline as p
-    >>> p.predict(["@call", "@raise"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c")["r"].tolist()
+    >>> p.predict(["@call", "@raise"], "MATCHSTATE:0:0:rc/:9cKc|/6dJs5c").frame()["r"].tolist()
     [0.0, 1.0]
     """
-    import pandas as pd
-
     asked = agents if isinstance(agents, Sequence) and not isinstance(agents, str) else [agents]
     named = [agent_or_name(agent) for agent in asked]
-    predictions = _predict(named, state, game=None if game is None else named_game(game))
-    return pd.DataFrame([p.probabilities for p in predictions], index=[p.agent for p in predictions])
+    return ResultList(_predict(named, state, game=None if game is None else named_game(game)))
 
 
 def match(

@@ -28,7 +28,7 @@ def command(path: Path, verify: bool, as_json: bool) -> None:
     """
     from pipeline.api.overview import describe
 
-    facts = describe(path, verify=verify)
+    facts = dict(describe(path, verify=verify).facts)
     if as_json:
         print_json(facts)
         return

@@ -10,22 +10,35 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from pipeline.dataset.decisions import NO_AGGRESSOR, NO_START, OBSERVATION, STREETS, betting_text
+from pipeline.dataset.decisions import NO_AGGRESSOR, NO_START, OBSERVATION, STREETS
+from pipeline.dataset.hands import (
+    Decision,
+    PlayedHand,
+    betting_texts,
+    card_texts,
+    iterate_decisions,
+    iterate_hands,
+    list_decisions,
+)
 from pipeline.dataset.manifest import File, Settings, read_manifest
 from pipeline.dataset.opening import RowRange, agent_rows, read_batches, read_ranges, translate_parquet_errors
 from pipeline.dataset.records import METADATA, fill_ochs, fill_rows, fill_strength
-from pipeline.poker.cards import NO_CARD, RANKS, SUITS, class_text, hand_names
+from pipeline.poker.cards import class_text, hand_names
 from pipeline.poker.game import Game, parse_game
 from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.parallel import processors
+from pipeline.runtime.tabular import SHOWN_ROWS, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MAX_AGENT_READS = 8
 """agents up to whom each one's rows are read straight to their place instead of being sorted afterwards"""
@@ -72,7 +85,30 @@ class Decisions:
         agents = ", ".join(self.agents[:5]) + (f" and {len(self.agents) - 5:,} more" if len(self.agents) > 5 else "")
         return f"<{len(self):,} decisions of {agents} in {self.game.name}>"
 
-    def frame(self) -> Any:
+    @overload
+    def __getitem__(self, which: int) -> Decision: ...
+    @overload
+    def __getitem__(self, which: slice | Array) -> Decisions: ...
+    def __getitem__(self, which: int | slice | Array) -> Decision | Decisions:
+        """Return the decision of a number, or those of a slice, of a mask or of an array of numbers."""
+        if not isinstance(which, slice) and np.ndim(which) == 0:
+            place = range(len(self))[which]  # an IndexError ends a loop over numbers
+            return list_decisions(self[place : place + 1])[0]
+        names = ("rows", *METADATA, *(name for name in ("strength", "ochs") if getattr(self, name) is not None))
+        return replace(self, **{name: getattr(self, name)[which] for name in names})
+
+    def __iter__(self) -> Iterator[Decision]:
+        return iterate_decisions(self)
+
+    def hands(self) -> Iterator[PlayedHand]:
+        """Yield each player's hands, every one with the decisions there are of it, in the order of the logs."""
+        return iterate_hands(self)
+
+    def _repr_html_(self) -> str:
+        shown = [decision._asdict() for decision in self[:SHOWN_ROWS]]
+        return html_table(repr(self), shown, len(self))
+
+    def frame(self) -> pd.DataFrame:
         """Return a pandas DataFrame with a readable row per decision.
 
         Its columns are `agent`, `opponents`, `street`, `position`, `hole`, `board`, `start` (the starting class,
@@ -81,7 +117,9 @@ class Decisions:
         behind), `aggressor` (a position, missing when nobody raised), `name` (of the hand), `action` (the label's
         letter), `amount` (chips a raise goes to, else missing), `result` (the hand's net chips for the agent), `known`
         (whether the agent's cards are known), `validation`, and `file`, `line`, `hand`, `k`, `deal` for its place in
-        the logs; `strength` (mean strength at the river, 0 to 1, missing for unknown cards) if it was loaded.
+        the logs. If strengths were loaded, those of the row's street from the flop on, 0 to 1, missing for unknown
+        cards: `ihs` (now), `ehs` (mean at the river), `ehs2` (mean of its square), `q1` to `q8` (means of the eighths
+        of its distribution), and on the river `ochs1` to `ochs8` (against eight groups of starting hands).
         """
         import pandas as pd
 
@@ -93,14 +131,14 @@ class Decisions:
             "opponents": pd.Categorical.from_codes(self.opponent, categories=list(self.opponents)),
             "street": pd.Categorical.from_codes(rows["street"].astype(np.int8), categories=list(STREETS), ordered=True),
             "position": rows["position"],
-            "hole": _card_texts(rows["hole"]),
-            "board": _card_texts(rows["board"]),
+            "hole": card_texts(rows["hole"]),
+            "board": card_texts(rows["board"]),
         }
         if holdem:
             starts = [*(class_text(i) for i in range(NO_START)), "-"]  # the last for cards that are not known
             columns["start"] = np.array(starts, dtype=object)[rows["start"]]
         for i, street in enumerate(STREETS[: game.rounds]):
-            columns[street] = _betting_texts(rows["betting_codes"][:, i], game.nolimit)
+            columns[street] = betting_texts(rows["betting_codes"][:, i], game.nolimit)
         columns |= {name: rows[name] for name in ("raises", "to_call", "pot", "stack", "in_hand", "to_act")}
         columns |= {
             "relative_position": rows["behind"],
@@ -122,25 +160,15 @@ class Decisions:
         frame.loc[self.amount == 0, "amount"] = pd.NA
         if self.strength is not None:
             street_number = rows["street"].astype(np.int64)
-            ehs = self.strength["ehs"][np.arange(len(rows)), np.maximum(street_number - 1, 0)] / 65535
-            frame["strength"] = np.where((street_number > 0) & self.known, ehs, np.nan)
+            now = self.strength[np.arange(len(rows)), np.maximum(street_number - 1, 0)]
+            columns = {name: now[name] / 65535 for name in ("ihs", "ehs", "ehs2")}
+            columns |= {f"q{i + 1}": now["q"][:, i] / 255 for i in range(8)}
+            after = dict.fromkeys(columns, 0)
+            if self.ochs is not None:
+                columns |= {f"ochs{i + 1}": self.ochs[:, i] / 255 for i in range(8)}
+            for name, values in columns.items():
+                frame[name] = np.where(self.known & (street_number > after.get(name, 2)), values, np.nan)
         return frame
-
-
-def _card_texts(cards: Array) -> Array:
-    """Return the texts of (n, k) cards, those that are NO_CARD left out."""
-    texts = np.array([rank + suit for rank in RANKS for suit in SUITS] + [""], dtype=object)
-    codes = np.where(cards == NO_CARD, len(texts) - 1, cards)
-    joined = texts[codes[:, 0]]
-    for i in range(1, codes.shape[1]):
-        joined = joined + texts[codes[:, i]]
-    return np.asarray(joined)
-
-
-def _betting_texts(codes: Array, nolimit: bool) -> Array:
-    """Return the texts of betting codes; each distinct code is translated once."""
-    values, inverse = np.unique(codes, return_inverse=True)
-    return np.array([betting_text(int(value), nolimit) for value in values], dtype=object)[inverse]
 
 
 def load_decisions(

@@ -11,11 +11,15 @@ from __future__ import annotations
 
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipeline.dataset.manifest import read_manifest
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.extras import import_extra
+from pipeline.runtime.tabular import SHOWN_ROWS, html_table
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SECONDS, MEMORY_MB, ROWS = 300, 4_000, 1_000_000
 """the limits of a query unless others are given"""
@@ -30,7 +34,11 @@ class QueryResult(NamedTuple):
     columns: tuple[str, ...]
     rows: list[tuple[Any, ...]]
 
-    def frame(self) -> Any:
+    def _repr_html_(self) -> str:
+        cells = [dict(zip(self.columns, row, strict=True)) for row in self.rows[:SHOWN_ROWS]]
+        return html_table("QueryResult", cells, len(self.rows))
+
+    def frame(self) -> pd.DataFrame:
         """Return a pandas DataFrame with the same columns."""
         import pandas as pd
 

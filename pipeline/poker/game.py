@@ -150,6 +150,24 @@ class State:
     rounds: tuple[str, ...] = ("",)
     """the betting of each round so far, as ACPC writes it"""
 
+    def __repr__(self) -> str:
+        """Return the betting, the pot and who acts, in a line.
+
+        >>> find_game("kuhn.limit.2p").start().apply(RAISE)
+        <State of kuhn.limit.2p after 'r': round 1, pot 3, spent 2 and 1, position 1 to act, 1 to call>
+        """
+        spent = " and ".join(map(str, self.spent))
+        folded = [str(position) for position, gone in enumerate(self.folded) if gone]
+        turn = f"position {self.actor} to act, {self.to_call} to call"
+        if self.finished:
+            turn = "showdown" if self.showdown else "finished"
+        gone = f", position {' and '.join(folded)} folded" if folded else ""
+        betting = repr(self.betting) if self.betting else "the blinds"
+        return (
+            f"<State of {self.game.name} after {betting}: round {self.round + 1}, pot {self.pot}, spent {spent}{gone}, "
+            f"{turn}>"
+        )
+
     @cached_property
     def round(self) -> int:
         return int(self.vector[S_ROUND])

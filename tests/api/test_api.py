@@ -111,6 +111,78 @@ def test_decisions_are_a_readable_frame(rows: Path) -> None:
     assert len(repr(found)) < 200
 
 
+def test_decisions_are_read_hand_by_hand_sliced_and_indexed(rows: Path) -> None:
+    decisions = p.load(rows, agent="chump-gambler")
+    frame = decisions.frame()
+    hands = list(decisions.hands())
+    assert sum(map(len, hands)) == len(decisions) == len(list(decisions))
+    assert len(hands) == len(frame.drop_duplicates(["file", "line"]))
+    places = [(hand.last.file, hand.last.line) for hand in hands]
+    assert places == sorted(places, key=lambda place: (decisions.files.index(place[0]), place[1]))
+    assert all(hand.decisions == tuple(sorted(hand.decisions, key=lambda one: one.k)) for hand in hands)
+    sql = f"SELECT betting, payoffs, names FROM hands WHERE file = '{places[0][0]}' AND line = {places[0][1]}"
+    (betting, payoffs, names), *_ = p.query(rows, sql).rows
+    assert betting.startswith(hands[0].betting)
+    assert hands[0].last.result == float(payoffs.split("|")[names.split("|").index("chump-gambler")])
+    last = decisions[-1]
+    assert (last.action, last.street, last.hole) == tuple(frame.iloc[-1][["action", "street", "hole"]])
+    assert decisions[10:20].frame().equals(frame.iloc[10:20].reset_index(drop=True))
+    raises = decisions[decisions.action == 2]
+    assert set(raises.frame()["action"]) == {"r"}
+    assert [one.k for one in raises[:3]] == raises.k[:3].tolist()
+    with pytest.raises(IndexError):
+        decisions[len(decisions)]
+    assert "chump-gambler" in repr(hands[0])
+
+
+def test_strengths_are_columns_of_the_frame(rows: Path, tmp_path: Path) -> None:
+    p.ingest(rows.parent / "logs", tmp_path / "rows", workers=1)
+    decisions = p.load(tmp_path / "rows", strength=True)
+    frame = decisions.frame().set_index("street")
+    names = ["ihs", "ehs", "ehs2", *(f"q{i}" for i in range(1, 9))]
+    assert frame.loc["preflop", names].isna().all(axis=None)
+    assert frame.loc[["flop", "turn", "river"], names].notna().all(axis=None)
+    assert (frame.loc["river", "ihs"] == frame.loc["river", "ehs"]).all()
+    assert frame.loc["river", [f"ochs{i}" for i in range(1, 9)]].notna().all(axis=None)
+    assert frame.loc[["preflop", "flop", "turn"], "ochs1"].isna().all()
+    flop = decisions[decisions.rows["street"] == 1]
+    stored = p.query(tmp_path / "rows", "SELECT sum(flop_ehs) FROM decisions WHERE street = 'flop'").rows[0][0]
+    assert flop.frame()["ehs"].sum() * 65535 == pytest.approx(stored)
+
+
+def test_a_mix_a_description_and_a_state_have_fields(copy: p.OpenBundle, rows: Path) -> None:
+    mix = copy.predict(FLOP)
+    assert mix.fold + mix.call + mix.aggressive == pytest.approx(1)
+    assert mix[mix.likeliest] == max(mix.values())
+    described = p.describe(rows)
+    assert (described.kind, described.agents) == ("dataset", ("chump-gambler", "chump-rock"))
+    assert described["hands"] == 400
+    assert described.frame()["decisions"].sum() == described["decisions"]
+    assert p.describe(copy).frame()["algorithm"].tolist()[-1] == "frequency"
+    state = p.find_game("holdem.nolimit.2p").start().apply(2, 300).apply(1)
+    assert repr(state) == (
+        "<State of holdem.nolimit.2p.reverse_blinds after 'r300c/': round 2, pot 600, spent 300 and 300, "
+        "position 0 to act, 0 to call>"
+    )
+    assert repr(state.apply(2, 900).apply(0)).endswith("position 1 folded, finished>")
+
+
+def test_what_a_notebook_shows_is_escaped(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    (tmp_path / "a.log").write_text(
+        "#  GAMEDEF\n" + "".join(f"STATE:{n}:rc/cc/cc/cc:AsKs|QdQh/2c3c4c/9d/7d:-20|20:{evil}|b\n" for n in range(60))
+    )
+    p.ingest(tmp_path / "a.log", tmp_path / "rows", game="holdem.limit.2p", strength=False)
+    decisions = p.load(tmp_path / "rows")
+    shown = [decisions, next(decisions.hands()), p.profile(tmp_path / "rows", style=False), p.score(tmp_path / "rows")]
+    shown += [p.describe(tmp_path / "rows"), p.query(tmp_path / "rows", "SELECT names FROM hands"), decisions[0:1]]
+    for result in shown:
+        text = result._repr_html_()
+        assert "<table>" in text
+        assert "<script" not in text
+        assert "&lt;script" in text
+
+
 def test_a_frame_agrees_with_the_stored_columns(rows: Path) -> None:
     frame = p.load(rows, "chump-rock", "river").frame().sort_values(["file", "line", "k"], ignore_index=True)
     sql = "SELECT preflop, river, pot, label, start FROM decisions WHERE agent = 'chump-rock' AND street = 'river' "
@@ -126,7 +198,7 @@ def test_train_evaluate_and_play_take_texts_for_paths(rows: Path, tmp_path: Path
     bundle = made.bundle()
     mix = bundle.predict(FLOP)
     assert sum(mix.values()) == pytest.approx(1)
-    assert mix == pytest.approx(p.predict([str(tmp_path / "copy:threshold=0")], FLOP).iloc[0].to_dict())
+    assert mix == pytest.approx(p.predict([str(tmp_path / "copy:threshold=0")], FLOP)[0].probabilities)
     assert set(made.frame()["street"]) == {"flop", "turn", "river"}
     scores = p.evaluate(str(rows), str(tmp_path / "copy"))
     assert isinstance(scores.frame(), pd.DataFrame)
@@ -149,7 +221,7 @@ def test_a_bundle_is_an_agent_wherever_an_agents_name_may_stand(copy: p.OpenBund
     name = str(copy.path)
     assert p.match(copy, "@call", hands=100).payoffs.tolist() == p.match(name, "@call", hands=100).payoffs.tolist()
     assert set(p.tournament("@call", copy, hands=100).frame()["agent"]) == {"copy", "call"}
-    assert p.predict([copy], FLOP).equals(p.predict([name], FLOP))
+    assert p.predict(copy, FLOP) == p.predict([name], FLOP)
     assert p.evaluate(rows, copy).frame().equals(p.evaluate(rows, name).frame())
     judged = p.identify(rows.parent / "logs", copy, "@call", player="chump-gambler")[0]
     assert judged == p.identify(rows.parent / "logs", name, "@call", player="chump-gambler")[0]
@@ -270,7 +342,7 @@ def test_an_object_with_probabilities_plays() -> None:
 
 
 def test_hand_strength_refuses_what_is_no_hand() -> None:
-    assert p.hand_strength("AsAh")["equity"] == pytest.approx(0.852, abs=5e-4)
+    assert p.hand_strength("AsAh").equity == pytest.approx(0.852, abs=5e-4)
     for hole, board in (("As", ""), ("AsAs", ""), ("AsAh", "2c3c"), ("AsAh", "As2c3c")):
         with pytest.raises(p.PipelineError):
             p.hand_strength(hole, board)
@@ -278,17 +350,13 @@ def test_hand_strength_refuses_what_is_no_hand() -> None:
 
 def test_the_public_face_is_typed(tmp_path: Path) -> None:
     script = tmp_path / "typed.py"
-    script.write_text(
-        "import pipeline as p\n"
-        "a: float = p.match('@call', '@raise', hands=10).mbb_per_hand()\n"
-        "b: dict[str, float] = p.load_bundle('x').predict('y')\n"
-        "c: str = p.match('@call', '@raise').hands\n"
-    )
+    lines = (ROOT / "tests" / "api" / "consumer.py").read_text(encoding="utf-8").splitlines()
+    wrong = ["    wrong: str = p.match('@call', '@raise').hands", "    p.train('rows', 'out', patiense=3)"]
+    script.write_text("\n".join([*lines, *wrong]) + "\n")
     command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml"), str(script)]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
-    errors = [line for line in done.stdout.splitlines() if "typed.py" in line]
-    assert len(errors) == 1, done.stdout
-    assert "typed.py:4" in errors[0]
+    errors = [line.split(": error")[0] for line in done.stdout.splitlines() if "typed.py" in line and ": error" in line]
+    assert errors == [f"{script}:{len(lines) + number}" for number in (1, 2)], done.stdout
 
 
 @pytest.mark.parametrize("adjusted", [True, False])

@@ -170,7 +170,7 @@ def test_a_frame_has_readable_columns(made: Path) -> None:
         _, action = played.actions(line[2])[row["k"]]
         assert pd.isna(row["amount"]) if action[0] != "r" else row["amount"] == int(action[1:])
         assert row["action"] in NOLIMIT.labels
-        assert (row["street"] == "preflop") == pd.isna(row["strength"])
+        assert (row["street"] == "preflop") == pd.isna(row["ehs"])
     assert len(load_decisions(made, ["Ann"], ["river"], game=LIMIT.name).frame()["name"].cat.categories) > 9
 
 

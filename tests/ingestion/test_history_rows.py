@@ -82,8 +82,8 @@ def test_rows_of_unknown_cards_are_frames_in_pandas_duckdb_and_polars(tmp_path: 
     assert set(frame["start"][hidden]) == {"-"}
     assert set(frame["hole"][hidden]) == {""}
     assert set(frame["start"][~hidden]) == {"AKs"}
-    assert frame["strength"][hidden].isna().all()
-    assert frame["strength"][~hidden & (frame["street"] == "flop")].notna().all()
+    assert frame["ehs"][hidden].isna().all()
+    assert frame["ehs"][~hidden & (frame["street"] == "flop")].notna().all()
     order = ["street", "agent", "line", "k"]
     frame["street"] = frame["street"].astype(str)
     frame["agent"] = frame["agent"].astype(str)
