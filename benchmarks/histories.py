@@ -39,6 +39,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks._figures import Figure, Settings
+from benchmarks._hidden_cards import HandRows, draw_hidden, with_cards
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
@@ -56,7 +57,6 @@ from pipeline.poker.game import builtin
 from pipeline.poker.rules import ALL_IN, RAISE
 from pipeline.runtime.numeric import hash_name
 from pipeline.runtime.parallel import Workers
-from pipeline.training.hidden import HandRows, draw_hidden, with_cards
 from pipeline.training.sizing import fit_history_sizes, history_raises
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model

@@ -12,6 +12,6 @@ in this order:
 - `trainers`: every algorithm by its name; those of some size have modules: `maxent` (with `prior`, where it starts from
   others' play), `crf`, `boosting`, `classes`, `blend` (whose exponents `exponents` fits);
 - `parts`, `sharded`: max-ent on more rows than fit into memory, here or on a cluster;
-- `sizing`: the amounts that an agent bets in no-limit games; `hidden`: cards that were never shown;
+- `sizing`: the amounts that an agent bets in no-limit games;
 - `sklearn`: the max-ent optimisers as a scikit-learn classifier.
 """

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from mixing_agents import Copy, Hashed
+from sequential_tests import evidence_by_hand, run_sequential_tests
 
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import Agent
@@ -23,10 +24,8 @@ from pipeline.evaluation.hands_to_tell import (
     LEAST_EVIDENCE,
     bhattacharyya,
     dealt_hands,
-    evidence_by_hand,
     hands_to_tell,
     hands_to_tell_at_most,
-    run_sequential_tests,
 )
 from pipeline.evaluation.samples import DecisionSample, read_samples
 from pipeline.evaluation.scoring import Candidate, score_all

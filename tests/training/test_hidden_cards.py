@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks._hidden_cards import KEPT_DRAWS, HandRows, draw_hidden, with_cards
 from pipeline.agents.names import resolve
 from pipeline.arena.match import play_match
 from pipeline.dataset.decisions import STREETS
@@ -17,7 +18,6 @@ from pipeline.ingestion.run import ingest
 from pipeline.models.kinds import Model
 from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import builtin
-from pipeline.training.hidden import KEPT_DRAWS, HandRows, draw_hidden, with_cards
 from pipeline.training.tasks import Examples, Task
 from pipeline.training.trainers import train_model
 
