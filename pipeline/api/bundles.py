@@ -272,5 +272,5 @@ def ship(bundle: AnyPath, out: AnyPath) -> Path:
     from pipeline.arena.wire.client import start_script
     from pipeline.models.shipping import ship as run
 
-    run(locate(bundle), Path(out), {"start.sh": start_script()})
+    run(locate(Path(bundle)), Path(out), {"start.sh": start_script()})
     return Path(out)
