@@ -264,7 +264,7 @@ def test_profiles_scores_samples_and_exports_are_those_of_the_command_line(rows:
     def printed(*words: str) -> list[dict]:
         return json.loads(CliRunner().invoke(group, [*words, "--json"]).stdout)
 
-    profiles = p.profile(rows, style=False)
+    profiles = p.profile(rows)
     assert json.loads(json.dumps([one.json() for one in profiles])) == printed(
         "profile", "--data", str(rows), "--no-style"
     )
