@@ -265,9 +265,7 @@ def test_profiles_scores_samples_and_exports_are_those_of_the_command_line(rows:
         return json.loads(CliRunner().invoke(group, [*words, "--json"]).stdout)
 
     profiles = p.profile(rows)
-    assert json.loads(json.dumps([one.json() for one in profiles])) == printed(
-        "profile", "--data", str(rows), "--no-style"
-    )
+    assert json.loads(json.dumps([one.json() for one in profiles])) == printed("profile", "--data", str(rows))
     assert profiles.frame()["agent"].tolist() == [one.agent for one in profiles]
     scores = p.score(rows)
     assert [(one.agent, one.winnings) for one in scores] == [
