@@ -5,6 +5,11 @@ the means of a deal's seatings, adjusted, and against single adjusted hands. "ca
 out, "cards and dice" that of both sides' own mixing too; what the cards alone could bring at best is plain play's
 variance by that of the dice, as far as these are explained. The cost is the processor time of an adjusted match beside
 the plain one. The interval of a local best response is compared with that of plain results of the same time.
+
+Blocks of few hands of real logs (`--data`) show whether adjusted results are worse than plain ones there: the standard
+deviation of adjusted results by that of plain ones, over all blocks of a size and in the worst block. Settings
+were chosen on matches of the 2012 competition in which azure_sky, dcubot, hyperborean or tartanian5 plays; figures are
+of the other matches and of the log of 2016.
 """
 
 from __future__ import annotations
@@ -28,7 +33,12 @@ from pipeline.arena.lockstep import HandBlock
 from pipeline.arena.match import play_match
 from pipeline.arena.variance.estimator import adjust
 from pipeline.arena.variance.records import HandRecords
-from pipeline.poker.game import builtin
+from pipeline.dataset.manifest import read_manifest
+from pipeline.evaluation.winnings import dataset_records
+from pipeline.ingestion.options import options
+from pipeline.ingestion.run import ingest
+from pipeline.poker.cards import NO_CARD
+from pipeline.poker.game import builtin, parse_game
 from pipeline.training.config import TrainConfig
 from pipeline.training.requests import Request
 from pipeline.training.run import train_bundles
@@ -43,6 +53,14 @@ PAIRS = (
 HANDS = 60_000
 COST_HANDS = 60_000
 RESPONSE_HANDS = 16_000
+CHOSEN = {"azure_sky", "dcubot", "hyperborean", "tartanian5"}
+"""agents of 2012 on whose matches settings were chosen"""
+CORPORA = {
+    "2012": ("real", "acpc2012_2pn_monotone_flops.tar.bz2"),
+    "2016": ("real", "2016.2pn.act1_2pn_2016.hitcz_2pn_2016.0.1.log"),
+}
+BLOCKS = (50, 100, 200, 500)
+"""hands of a block"""
 IMAGINED_HANDS = 8_000
 
 
@@ -120,9 +138,51 @@ def _imagined(first: str, second: str, count: int) -> Figure:
     return Figure(name, widths[1], "mbb/h", "adjusted", widths[0], widths[1] / widths[0])
 
 
-def run(_: Settings) -> list[Figure]:
+def _variance_by_deal(hands: HandRecords, payoffs: npt.NDArray[Any]) -> float:
+    """Return the variance of what deals paid, summed over the agents."""
+    _, deal = np.unique(hands.deals, return_inverse=True)
+    by_agent = np.take_along_axis(payoffs, np.argsort(hands.seats, axis=1), axis=1)
+    return sum(float(np.bincount(deal, won - won.mean()).var()) for won in by_agent.T)
+
+
+def _real_blocks(settings: Settings, corpus: str) -> list[Figure]:
+    """Measure the standard deviation of adjusted results by that of plain ones in blocks of a corpus's hands."""
+    path = settings.corpus(*CORPORA[corpus])
+    if path is None:
+        return []
+    tables: list[HandRecords] = []
+    with tempfile.TemporaryDirectory() as folder:
+        rows = Path(folder) / "rows"
+        ingest([path], rows, options(strength=False))
+        for name, text in read_manifest(rows).games.items():
+            records, names = dataset_records(rows, parse_game(text, name))
+            records = records.take((records.hole[:, :, : records.game.hole_cards] != NO_CARD).all(axis=(1, 2)))
+            members = np.sort(records.seats, axis=1)
+            for table in np.unique(members, axis=0):
+                if not CHOSEN & {names[agent] for agent in table}:
+                    hands = records.take((members == table).all(axis=1))
+                    tables.append(hands.take(np.argsort(hands.deals, kind="stable")))
+    figures = []
+    for size in BLOCKS:
+        blocks = [hands.take(slice(i, i + size)) for hands in tables for i in range(0, len(hands) - size + 1, size)]
+        if not blocks:
+            continue
+        spread = np.array([[_variance_by_deal(b, won) for won in (adjust(b), b.payoffs)] for b in blocks])
+        ratios = np.sqrt(spread[:, 0] / np.maximum(spread[:, 1], 1e-9))
+        label = f"{corpus}, {len(blocks)} blocks of {size} hands"
+        whole = float(np.sqrt(spread[:, 0].sum() / spread[:, 1].sum()))
+        figures += [
+            Figure(f"{label}: adjusted deviation", whole, "x plain", target="at most 1"),
+            Figure(f"{label}: blocks above 1.05", float((ratios > 1.05).mean()), "of blocks"),
+            Figure(f"{label}: worst block", float(ratios.max()), "x plain"),
+        ]
+    return figures
+
+
+def run(settings: Settings) -> list[Figure]:
     """Measure what adjusting saves and costs."""
-    figures = [figure for pair in PAIRS for figure in _saved(*pair)]
+    figures = [figure for corpus in CORPORA for figure in _real_blocks(settings, corpus)]
+    figures += [figure for pair in PAIRS for figure in _saved(*pair)]
     with tempfile.TemporaryDirectory() as folder:
         rows = teacher_rows(Path(folder), 20_000)
         config = TrainConfig(max_iterations=15, patience=0, min_weight=0)
