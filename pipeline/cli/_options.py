@@ -42,6 +42,8 @@ FILE = NamedPath(dir_okay=False, path_type=Path)
 FOLDER = NamedPath(file_okay=False, path_type=Path)
 SEED = click.IntRange(0, 2**32 - 1)
 """seeds that cards can be dealt by"""
+STEPS = click.IntRange(1, 10**9)
+"""iterations, trees or passes of a method"""
 MAX_WORKERS = 1024
 """threads of a run, whatever is typed"""
 DEALS_RANGE = click.IntRange(1, 10**12)
@@ -68,6 +70,12 @@ def program_name() -> str:
     if program.name not in PROGRAMS:
         return PROGRAMS[0]  # called from Python
     return program.name if shutil.which(program.name) == sys.argv[0] else str(program)
+
+
+def time_option(name: str, text: str, default: int, least: int = 1) -> Callable[[F], F]:
+    """Add `--NAME-ms`, a time in milliseconds of at most a day."""
+    kind = click.IntRange(least, 24 * 3600 * 1000)
+    return click.option(f"--{name}-ms", type=kind, default=default, show_default=True, help=f"{text}, in milliseconds.")
 
 
 def hands_range(least: int = 1) -> click.IntRange:
@@ -203,9 +211,7 @@ def add_options(*options: Callable[[Any], Any]) -> Callable[[F], F]:
 
 truth_options = add_options(
     click.option("--all-rows", is_flag=True, help="Score on all rows: for data the models were not trained on."),
-    click.option(
-        "--allow-overlap", is_flag=True, help="Score on logs that a model was trained on all the same, and say so."
-    ),
+    click.option("--allow-overlap", is_flag=True, help="Score also on logs that a model was trained on, and say so."),
     click.option(
         "--probabilities",
         type=PATH,
@@ -216,7 +222,9 @@ truth_options = add_options(
 """`--all-rows`, `--allow-overlap` and `--probabilities`: which rows to score on, and beside which floors"""
 
 scope_options = add_options(
-    click.option("--agent", "agents", multiple=True, help="Score on this agent's decisions (repeatable)."),
+    click.option(
+        "--agent", "agents", multiple=True, metavar="NAME", help="Score on this player's decisions (repeatable)."
+    ),
     game_option(DATA_GAME),
     truth_options,
 )

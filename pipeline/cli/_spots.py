@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pipeline.cli._options import Finite, game_option, json_option, workers_option
+from pipeline.cli._options import STEPS, Finite, game_option, json_option, workers_option
 from pipeline.cli._output import print_json, table_text
 from pipeline.cli._progress import ProgressText
 from pipeline.runtime.errors import PipelineError
@@ -60,9 +60,7 @@ POSITIVE = Finite(0, min_open=True)
     show_default=True,
     help="Stop at this exploitability, in shares of the pot.",
 )
-@click.option(
-    "--iterations", type=click.IntRange(1, 10**9), default=10_000, show_default=True, help="Iterations at most."
-)
+@click.option("--iterations", type=STEPS, default=10_000, show_default=True, help="Iterations at most.")
 @click.option(
     "--lock",
     "locks",
@@ -95,7 +93,7 @@ POSITIVE = Finite(0, min_open=True)
 @workers_option
 @json_option
 def spot_command(**options: Any) -> None:
-    """A spot of no-limit hold'em from the flop, turn or river on: two ranges, a pot, stacks and a menu of sizes.
+    """Solve a spot of no-limit hold'em from the flop, turn or river on: two ranges, a pot, stacks, sizes of bets.
 
     Nothing is sampled or abstracted. With --lock the answer is the best response to what a player does, with its risk.
 

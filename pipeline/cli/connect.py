@@ -7,7 +7,7 @@ import gc
 import click
 
 from pipeline.arena.wire.sockets import Limits
-from pipeline.cli._options import game_option, json_option, own_seed_option
+from pipeline.cli._options import game_option, json_option, own_seed_option, time_option
 from pipeline.cli._output import print_json
 from pipeline.runtime.errors import PipelineError
 
@@ -18,10 +18,10 @@ from pipeline.runtime.errors import PipelineError
 @click.argument("agent")
 @game_option()
 @own_seed_option
-@click.option("--reconnect-ms", default=0, show_default=True, help="How long to try when the dealer is not there.")
-@click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
-@click.option("--hand-ms", default=Limits().hand_ms, show_default=True, help="Time for your actions of a hand.")
-@click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
+@time_option("reconnect", "How long to try when the dealer is not there", 0, least=0)
+@time_option("response", "Time for one action", Limits().response_ms)
+@time_option("hand", "Time for your actions of a hand", Limits().hand_ms)
+@time_option("per-hand", "Average time for a hand", Limits().per_hand_ms)
 @json_option
 def command(
     host: str,

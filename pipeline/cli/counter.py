@@ -48,7 +48,7 @@ METHODS = ("best", "rnr", "dbr")
     help="best: best response. rnr: restricted Nash response. dbr: data-biased response.  "
     "[default: dbr with --data, else rnr]",
 )
-@click.option("--share", type=float, help="How far the model is trusted, 0 to 1; chosen by --risk if not given.")
+@click.option("--share", type=Finite(0), help="How far the model is trusted, 0 to 1; chosen by --risk if not given.")
 @click.option(
     "--risk",
     type=Finite(0),
@@ -83,7 +83,7 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Find a strategy that wins more from an opponent than an equilibrium does, at a risk that is named.
+    """Find a strategy that wins more from an opponent than an equilibrium does, and say what it risks.
 
     The opponent is an agent (--against) or a player of logs (--data and --agent). Kuhn and Leduc are solved exactly,
     heads-up limit hold'em over the teacher's buckets, there also on the workers of --cluster; other games are refused.

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from pipeline.arena.wire.sockets import Limits
-from pipeline.cli._options import FILE, seed_option
+from pipeline.cli._options import FILE, hands_range, seed_option, time_option
 from pipeline.cli._output import log_base, written_logs
 from pipeline.cli._progress import bar
 from pipeline.runtime.errors import PipelineError
@@ -26,9 +26,15 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("game")
 @click.argument("names", nargs=-1, required=True)
-@click.option("--hands", type=click.IntRange(1), required=True, help="Hands to deal.")
+@click.option("--hands", type=hands_range(), required=True, help="Hands to deal.")
 @seed_option
-@click.option("--port", "ports", type=click.IntRange(0, 65535), multiple=True, help="One per seat; free ones if none.")
+@click.option(
+    "--port",
+    "ports",
+    type=click.IntRange(0, 65535),
+    multiple=True,
+    help="A port for each seat (repeatable).  [default: free ones]",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on; 0.0.0.0 for all.")
 @click.option(
     "--log", "log_file", type=FILE, help="Write finished hands; FILE.phhs: as hand histories.", metavar="FILE"
@@ -36,11 +42,11 @@ if TYPE_CHECKING:
 @click.option("--transactions", type=FILE, help="Write every action, to resume from.")
 @click.option("--resume", is_flag=True, help="Take up the match of --transactions where it was interrupted.")
 @click.option("--duplicate", is_flag=True, help="Play the same cards in every seating; print mbb/h.")
-@click.option("--fixed-seats", is_flag=True, help="Keep everybody's position for the whole match.")
-@click.option("--response-ms", default=Limits().response_ms, show_default=True, help="Time for one action.")
-@click.option("--hand-ms", default=Limits().hand_ms, show_default=True, help="Time for a player's actions of a hand.")
-@click.option("--per-hand-ms", default=Limits().per_hand_ms, show_default=True, help="Average time for a hand.")
-@click.option("--start-ms", default=Limits().start_ms, show_default=True, help="Time for all players to connect.")
+@click.option("--fixed-seats", is_flag=True, help="Keep all positions for the whole match.")
+@time_option("response", "Time for one action", Limits().response_ms)
+@time_option("hand", "Time for a player's actions of a hand", Limits().hand_ms)
+@time_option("per-hand", "Average time for a hand", Limits().per_hand_ms)
+@time_option("start", "Time for all players to connect", Limits().start_ms)
 def command(game: str, names: tuple[str, ...], hands: int, seed: int, **options: Any) -> None:
     """Deal a match of GAME to players NAMES over TCP, as the official ACPC dealer does.
 

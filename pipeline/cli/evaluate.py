@@ -41,7 +41,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     """Print how close MODELS come to the agents that they imitate, on decisions that were held out of training.
 
     MODELS are bundles, folders of bundles or @agents. The tables have each model's error and log-loss per agent and
-    street, with 95 % intervals, and beside them the floor, which no model could pass.
+    street, with 95 % intervals, and the floor, below which no model could come.
     """
     from pipeline.features.textrows import is_text
     from pipeline.report import tables

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import data_option, json_option, out_option
+from pipeline.cli._options import FILE, data_option, json_option, out_option
 from pipeline.cli._output import print_json
 
 
@@ -19,7 +19,7 @@ from pipeline.cli._output import print_json
     required=True,
     help="phh: hand histories; acpc: lines of ACPC logs.",
 )
-@out_option("The file to write.")
+@out_option("The file to write.", FILE)
 @json_option
 def command(data: Path, form: str, out: Path, as_json: bool) -> None:
     """Write the hands of a dataset as hand histories (PHH) or as lines of ACPC logs.

@@ -19,10 +19,11 @@ MOST_AGENTS, MOST_NAMES = 40, 8
 @click.option("--verify", is_flag=True, help="Read every file and compare it with the manifest.")
 @json_option
 def command(path: Path, verify: bool, as_json: bool) -> None:
-    """Say what a dataset (agents, hands, decisions, streets, options) or a bundle (models, scores, size) holds.
+    """Describe a dataset, a bundle, a stored strategy or a portfolio.
 
-    Of a stored strategy it says the game, its buckets and, of a counter-strategy, whom it was made against and what it
-    wins and risks; of a portfolio its strategies and the opponents that it knows.
+    It lists the agents, hands, decisions and options of a dataset; the models, scores and size of a bundle, the folder
+    that `train` writes; the game and buckets of a strategy that `solve` or `counter` wrote and, of a counter-strategy,
+    its opponent, winnings and risk; the strategies of a portfolio and the opponents that it knows.
 
     Example: pipeline info models/teacher
     """
@@ -135,7 +136,7 @@ def _strategy_text(about: dict[str, Any]) -> str:
     solved = "an equilibrium" if about["players"] == 2 else "all players learnt together"
     facts = {
         "game": ", ".join(about["games"]),
-        "against": about["against"] or f"nobody: {solved}",
+        "against": about["against"] or f"no opponent: {solved}",
         "buckets": ", ".join(f"{street} {count:,}" for street, count in about["buckets"].items()),
         "options": _options_text(about["options"]),
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, format {about['version']}",

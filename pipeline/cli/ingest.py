@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from pipeline.ingestion.summary import Summary
 
 _HISTORY_WORDS = {
-    "unknown_cards": "cards that nobody showed",
-    "unknown_stacks": "stacks that nobody knows",
-    "unknown_result": "a result that nobody knows",
+    "unknown_cards": "cards that were not shown",
+    "unknown_stacks": "unknown stacks",
+    "unknown_result": "an unknown result",
     "partial": "no end",
     "rake": "rake",
     "flagged": "results that the rules do not allow",

@@ -69,7 +69,7 @@ if TYPE_CHECKING:
 @click.option(
     "--page",
     type=FILE,
-    help="Draw what @adaptive thought in the course of the match to FILE.html.",
+    help="Draw to FILE.html how the estimates of @adaptive change in the course of the match.",
     metavar="FILE",
 )
 @workers_option
@@ -83,19 +83,19 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Play every deal in all seatings; print what each agent wins, in thousandths of a big blind per hand.
+    """Play a match in which every deal is played in all seatings; print what each agent wins per hand, in mbb.
 
-    An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher ...) or a bundle's folder or zip, with
-    options: models/teacher:mode=argmax,chart=selby. A bot of your own is python:module:factory or
-    python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a program that is started with
-    HOST PORT and plays on the ACPC dealer there.
+    1 mbb is a thousandth of a big blind. An agent is @name (@fold @call @raise @random @equity @chump:maniac @teacher
+    ...) or a bundle's folder or zip, with options: models/teacher:mode=argmax,chart=selby. A bot of your own is
+    python:module:factory or python:./file.py:factory (an object with probabilities or act), or exec:./start.sh, a
+    program that is started with HOST PORT and plays on the ACPC dealer there.
 
     With --sample, DIR gets ACPC logs of A and a file with the true probabilities of every decision: logs of A against
     itself never show how it answers mistakes, so a copy needs both. Without other agents it meets @random, @equity,
     @call, @calibrated:70,70 and @bearl, or those of them that play the game; A is @teacher unless named.
 
     With --from or --data nothing is played: the players of logs are scored, plain and, where all hole cards are known,
-    with the luck of the cards taken out. More logs may follow as arguments.
+    with the luck of the cards taken out. More logs may follow as arguments: --from out/logs/*.log works.
 
     Example: pipeline match @equity @call --hands 100000 --seed 1
 

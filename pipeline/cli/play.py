@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from pipeline.cli._options import FILE, game_option, own_seed_option
+from pipeline.cli._options import FILE, game_option, hands_range, own_seed_option
 from pipeline.cli._output import echo_drawing, one_line
 
 
@@ -17,7 +17,7 @@ from pipeline.cli._output import echo_drawing, one_line
 @click.argument("agent")
 @game_option()
 @own_seed_option
-@click.option("--hands", type=click.IntRange(1), help="Stop after so many hands.")
+@click.option("--hands", type=hands_range(), help="Stop after this many hands.")
 @click.option("--name", default="you", show_default=True, help="Your name in the log.")
 @click.option("--log", "log_file", type=FILE, help="Keep the hands as an ACPC log.")
 def command(
@@ -30,8 +30,8 @@ def command(
 ) -> None:
     """Play against AGENT in the terminal; in games for three it takes both other seats.
 
-    AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent. Type ? for help. After a hand the
-    agent's probabilities and everybody's equity can be looked at.
+    AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent. Type ? for help. After a hand you can
+    look at the agent's probabilities and at the equity of all players.
 
     Example: pipeline play @teacher --log mine.log
     """

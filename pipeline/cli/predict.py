@@ -14,7 +14,9 @@ from pipeline.cli._output import print_json, table_text
 @game_option()
 @json_option
 def command(agents: tuple[str, ...], state: str, game: str | None, as_json: bool) -> None:
-    """Ask each AGENT (a bundle or @name) what it would do at MATCHSTATE, the line a dealer sends the player to act.
+    """Print with which probabilities each AGENT would fold, call or raise in one situation.
+
+    AGENT is a bundle or @name. MATCHSTATE is the line that an ACPC dealer sends to the player who is to act.
 
     Example: pipeline predict @equity @chump:rock 'MATCHSTATE:0:0:rc/:9cKc|/6dJs5c'
     """

@@ -15,7 +15,9 @@ GROUPS = ("position", "opponent", "time", "street")
 
 @click.command()
 @data_option()
-@click.option("--agent", "agents", multiple=True, help="Whose profile (repeatable); everybody's by default.")
+@click.option(
+    "--agent", "agents", multiple=True, metavar="NAME", help="Describe this player (repeatable).  [default: all]"
+)
 @click.option("--by", multiple=True, type=click.Choice(GROUPS), help="Also divide the hands (repeatable).")
 @game_option(DATA_GAME)
 @format_option("text", "csv")
@@ -23,9 +25,9 @@ GROUPS = ("position", "opponent", "time", "street")
 def command(
     data: Path, agents: tuple[str, ...], by: tuple[str, ...], game: str | None, form: str, as_json: bool
 ) -> None:
-    """Describe the players of a dataset: VPIP, PFR, 3-bet, c-bet, aggression, showdowns, with counts and intervals.
+    """Describe the players of a dataset by VPIP, PFR, 3-bet, c-bet, aggression and showdowns, with 95 % intervals.
 
-    Aggression and rationality, in percent, are those of the calibrated player (@calibrated) that is most like somebody;
+    Aggression and rationality, in percent, are those of the built-in agent @calibrated that plays most like the player;
     they need known hole cards.
 
     Example: pipeline profile --data out/rows --agent teacher --by position
@@ -44,6 +46,6 @@ def command(
     else:
         parts = ["Rates in percent with half of their 95 % intervals", terminal_table(rates_table(described))]
         if "street" in by:
-            parts += ["What is done on each street: bets where nobody has, folds, calls and raises facing a bet"]
+            parts += ["What is done on each street: bets where there is none yet; folds, calls and raises facing a bet"]
             parts += [terminal_table(streets_table(described))]
         click.echo("\n\n".join([*parts, *map(sentence_text, drift_sentences(described))]))

@@ -18,7 +18,7 @@ from pipeline.cli._output import print_json, table_text
 @click.option("--seconds", type=click.IntRange(1, 10**6), default=300, show_default=True, help="Time limit.")
 @json_option
 def command(sql: str, data: Path, form: str, seconds: int, as_json: bool) -> None:
-    """Answer one SELECT over a dataset, whose views are decisions, hands and rejected.
+    """Answer one SQL query about a dataset, whose views are decisions, hands and rejected.
 
     The columns are listed in docs/formats.md, or by the query "DESCRIBE decisions". The query can read the dataset's
     own files and nothing else. Needs the extra [query].

@@ -14,6 +14,7 @@ import click
 from click.core import ParameterSource
 
 from pipeline.cli._options import (
+    FILE,
     PATH,
     also_option,
     data_option,
@@ -31,7 +32,7 @@ from pipeline.cli._progress import bar
 @click.command(epilog="Example: pipeline report --data out/rows out/slumbot --out out/slumbot.html")
 @click.argument("models", nargs=-1, required=True)
 @data_option()
-@out_option("The page to write.")
+@out_option("The page to write.", FILE)
 @scope_options
 @also_option("cross", "learning", "halves")
 @saved_results_options
@@ -46,7 +47,7 @@ from pipeline.cli._progress import bar
 @open_option
 @click.pass_context
 def command(context: click.Context, /, models: tuple[str, ...], data: Path, out: Path, **options: Any) -> None:
-    """Score MODELS as `evaluate` does and write one self-contained HTML page."""
+    """Score MODELS as `evaluate` does, and write one HTML page that opens without a network."""
     from pipeline.arena.rankings import read_table
     from pipeline.evaluation.evaluation import Scope, evaluate_models
     from pipeline.evaluation.findings import collect_findings, read_match

@@ -13,6 +13,7 @@ from pipeline.cli._options import (
     FILE,
     FOLDER,
     HOLDEM,
+    STEPS,
     Finite,
     add_options,
     cluster_option,
@@ -51,9 +52,7 @@ _small_game_options = add_options(
     click.option(
         "--method", type=click.Choice(METHODS), help="How it is solved.  [default: plus, in large games external]"
     ),
-    click.option(
-        "--iterations", type=click.IntRange(1, 10**9), default=2000, show_default=True, help="Iterations to run."
-    ),
+    click.option("--iterations", type=STEPS, default=2000, show_default=True, help="Iterations to run."),
     seed_option,
     click.option("--watch", multiple=True, help="Show the mix at BETTING:CARD[BOARD], like cr:K; may be repeated."),
     picture_option,
@@ -63,10 +62,16 @@ _small_game_options = add_options(
 
 
 @command.command("kuhn")
-@click.option("--players", type=int, default=2, show_default=True, help="2 to 13; up to 12 can be dealt and played.")
+@click.option(
+    "--players",
+    type=click.IntRange(2, 13),
+    default=2,
+    show_default=True,
+    help="Players; up to 12 can be dealt and played.",
+)
 @_small_game_options
 def kuhn_command(players: int, **options: Any) -> None:
-    """Kuhn poker: one card each, one bet of one chip.
+    """Solve Kuhn poker: one card each, one bet of one chip.
 
     With two players the value is -1/18 for the first. With more no equilibrium is promised: look at the players'
     gains by best response.
@@ -81,7 +86,7 @@ def kuhn_command(players: int, **options: Any) -> None:
 @command.command("leduc")
 @_small_game_options
 def leduc_command(**options: Any) -> None:
-    """Leduc poker: one card each of six, a board card, two rounds.
+    """Solve Leduc poker: one card each of six, a board card, two rounds.
 
     Example: pipeline solve leduc --iterations 1000 --watch r:A
     """
@@ -138,14 +143,15 @@ def _solve_small(
     type=Finite(0, min_open=True),
     default=0.005,
     show_default=True,
-    help="Stop when the exploitability is below so many mbb/h.",
+    help="Stop when the exploitability is below this, in mbb per hand.",
 )
 @out_option("Write the chart: .chart or .txt, .svg, .json.", FILE, required=False)
 @json_option
 def preflop_command(below: float, out: Path | None, as_json: bool) -> None:
-    """Hold'em with no betting after the flop (Selby's game, the ACPC's three raises), exactly; draws the 13x13 charts.
+    """Solve hold'em without betting after the flop exactly, and draw its starting hands as 13x13 charts.
 
-    Each spot shows the hands that get there under the solution; `..` is one that hardly ever does.
+    It is Selby's game with the ACPC's three raises. A chart shows the hands that reach its situation under the
+    solution; `..` is one that hardly ever does.
 
     Example: pipeline solve preflop --below 0.1
     """
@@ -179,7 +185,7 @@ command.add_command(spot_command)
 
 @command.command("holdem")
 @out_option("Where to keep the run.", FOLDER)
-@click.option("--deals", type=DEALS_RANGE, default=64_000_000, show_default=True, help="How many deals to learn from.")
+@click.option("--deals", type=DEALS_RANGE, default=64_000_000, show_default=True, help="Deals to learn from.")
 @click.option(
     "--sizes", help="Buckets on flop, turn and river.  [default: 1000,1000,500, for three players 100,100,100]"
 )
@@ -210,7 +216,7 @@ def holdem_command(
     from pipeline.poker.game import find_game
     from pipeline.solving.teacher import SIZES, RunReport, solve_holdem
 
-    played = find_game(game or HOLDEM)
+    played = find_game(HOLDEM if game is None else game)
     parts = (sizes or ",".join(map(str, SIZES.get(played.players, SIZES[2])))).split(",")
     if len(parts) != 3 or not all(part.strip().isdigit() and 0 < int(part) < 32768 for part in parts):
         raise PipelineError(f"--sizes {sizes}: name buckets for flop, turn and river, like 1000,1000,500")

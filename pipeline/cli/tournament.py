@@ -31,7 +31,7 @@ from pipeline.runtime.files import write_text
 @click.option(
     "--cap",
     type=Finite(0),
-    help="Largest loss that counts, mbb/h; else what always folding loses heads-up. 0: none.",
+    help="Largest loss that counts, in mbb per hand; 0: no limit.  [default: what always folding loses heads-up]",
 )
 @click.option(
     "--table",
@@ -58,7 +58,9 @@ def command(
     cluster: str | None,
     as_json: bool,
 ) -> None:
-    """Let every pair (or three, in games for three) of AGENTS play the same deals, and rank them by both rules.
+    """Let every pair of AGENTS (in games for three, every three) play the same deals, and rank them as the ACPC did.
+
+    The rules are total bankroll and instant run-off.
 
     Ranks and intervals are those of adjusted results; --json has the plain ones of each line-up too.
 

@@ -12,6 +12,8 @@ import click
 from pipeline.cli._options import (
     DATA_GAME,
     PATH,
+    STEPS,
+    Finite,
     cluster_option,
     connected,
     data_option,
@@ -33,8 +35,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @data_option("A dataset that `ingest` wrote, or text rows.")
-@click.option("--agent", "agents", multiple=True, help="Whom to imitate; several are pooled.  [default: everyone]")
-@click.option("--without", multiple=True, metavar="NAME", help="Leave this agent out of those pooled (repeatable).")
+@click.option(
+    "--agent",
+    "agents",
+    multiple=True,
+    metavar="NAME",
+    help="The player to imitate (repeatable, pooled).  [default: all]",
+)
+@click.option("--without", multiple=True, metavar="NAME", help="Leave this player out of those pooled (repeatable).")
 @click.option("--street", "streets", multiple=True, help="preflop flop turn river, or all: one model after the flop.")
 @click.option(
     "--algorithm",
@@ -58,33 +66,33 @@ if TYPE_CHECKING:
     "priors",
     multiple=True,
     metavar="AGENT|BUNDLE|none",
-    help="Start from what others play: a bundle (of everybody, say) or a built-in agent; several are multiplied.",
+    help="Start from what others play: a bundle (of all players, say) or a built-in agent; several are multiplied.",
 )
 @click.option("--chart", type=PATH, help="Another chart: a file, a bundle, or a bundled one.")
 @click.option(
     "--rho1",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=TrainConfig.rho1,
     show_default=True,
     help="Strength of the L1 penalty, unless the pattern sets it.",
 )
-@click.option("--rho2", type=click.FloatRange(0), default=TrainConfig.rho2, show_default=True, help="The same for L2.")
+@click.option("--rho2", type=Finite(0), default=TrainConfig.rho2, show_default=True, help="The same for L2.")
 @click.option(
     "--max-iterations",
-    type=click.IntRange(1),
+    type=STEPS,
     help="Iterations at most, of max-ent (sgd-l1: passes over the rows), crf and logistic.  [default: by algorithm]",
 )
-@click.option("--rounds", type=click.IntRange(1), help="Trees of a label at most, of boosting.  [default: by rows]")
-@click.option("--passes", type=click.IntRange(1), help="Passes over the rows, of classes.  [default: 8]")
+@click.option("--rounds", type=STEPS, help="Trees of a label at most, of boosting.  [default: by rows]")
+@click.option("--passes", type=STEPS, help="Passes over the rows, of classes.  [default: 8]")
 @click.option(
     "--patience",
-    type=click.IntRange(0),
-    help="Stop max-ent when log-loss on inner training rows has stalled for so long; 0: never, learn from all rows at "
-    "once.  [default: 5; text rows 0]",
+    type=click.IntRange(0, 10**9),
+    help="Stop max-ent when log-loss on inner training rows has stalled for this many "
+    "iterations; 0: never, learn from all rows at once.  [default: 5; text rows 0]",
 )
 @click.option(
     "--min-weight",
-    type=click.FloatRange(0),
+    type=Finite(0),
     default=TrainConfig.min_weight,
     show_default=True,
     help="Leave out features whose weights are all smaller; 0: keep all.",
@@ -104,11 +112,12 @@ def command(
     as_json: bool,
     **options: Any,
 ) -> None:
-    """Train models and write a bundle; with several algorithms, a bundle each under --out.
+    """Train a copy of a player from its decisions, and write it as a bundle: a folder that plays.
 
-    Algorithms: l-bfgs rprop sgd-l1 bcd (max-ent), memm, crf, boosting, classes (of hands, learned), blend (several of
-    them together), and the baselines majority frequency logistic. Each finished street is kept: after Ctrl-C or a kill
-    the same command goes on from there.
+    Algorithms: l-bfgs, rprop, sgd-l1 and bcd (optimisers of a maximum-entropy model), memm, crf, boosting, classes
+    (learned classes of hands), blend (several of them together), and the baselines majority, frequency and logistic.
+    Several algorithms write a bundle each under --out. Finished streets are kept: after Ctrl-C or a kill the same
+    command goes on from there.
 
     Example: pipeline train --data out/rows --agent teacher --algorithm rprop --out out/models
     """

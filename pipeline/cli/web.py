@@ -14,8 +14,12 @@ from pipeline.cli._options import FOLDER, data_option, saved_results_options
 @click.argument("agents", nargs=-1, metavar="[AGENT]...")
 @data_option("A dataset that `ingest` wrote, to look at its hands.", required=False)
 @click.option("--game", "games", multiple=True, help="Offer this game too: for built-in agents (repeatable).")
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where to listen.")
-@click.option("--port", type=click.IntRange(0, 65535), help="[default: 8017, or a free one where that is taken]")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    help="The port to listen on.  [default: 8017, or a free one where that is taken]",
+)
 @click.option("--no-token", is_flag=True, help="Let in every user of this machine, without the token of the address.")
 @click.option("--no-open", is_flag=True, help="Only print the address, do not open the browser.")
 @click.option(
@@ -38,7 +42,8 @@ def command(
     """Look at agents, replay hands and play against them in the browser.
 
     AGENT is a bundle's folder or zip, or @name[:arguments] of a built-in agent; without any, @teacher and @equity. The
-    server answers who opens the address that it prints, on this machine unless --host says otherwise, until Ctrl-C.
+    server runs until Ctrl-C. It answers browsers that open the address that it prints, on this machine unless --host
+    names another address.
 
     Example: pipeline web models/teacher @teacher --data out/rows
     """

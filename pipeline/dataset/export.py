@@ -23,7 +23,7 @@ from pipeline.formats.histories.history import History
 from pipeline.formats.histories.notation import history_text
 from pipeline.poker.game import Game, actions, game_names, parse_game
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.files import refuse_folder, replacing
 
 T = TypeVar("T")
 READ_HANDS = 4096
@@ -161,6 +161,7 @@ def export_hands(folder: Path | str, form: str, out: Path | str) -> Exported:
     Returns how many hands were written, to which files, and how many were left out and why.
     """
     folder, out = Path(folder), Path(out)
+    refuse_folder(out)
     if form not in ("phh", "acpc"):
         raise PipelineError(f"hands are exported as phh or acpc, not {form!r}")
     exported = Exported()

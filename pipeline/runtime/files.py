@@ -68,8 +68,15 @@ def replacing(path: Path | str) -> Iterator[Path]:
         _remove(part)
 
 
+def refuse_folder(path: Path | str) -> None:
+    """Refuse a folder as the place of a file: what lies in it would be lost."""
+    if Path(path).is_dir():
+        raise PipelineError(f"{path} is a folder: name a file to write")
+
+
 def write_text(path: Path | str, text: str) -> None:
     """Write a text file in one step, in the place of an old one; bytes of names that are no text are escaped."""
+    refuse_folder(path)
     with replacing(path) as part:
         part.write_text(text, encoding="utf-8", errors="backslashreplace")
 

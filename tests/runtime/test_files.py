@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from pipeline.runtime import files
+from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import discard, recover, replacing, write_text
 
 CHILD = """
@@ -178,3 +179,13 @@ def test_a_text_takes_the_place_of_the_old_one_and_leaves_nothing_else(tmp_path:
         assert [(path.name, path.read_bytes()) for path in (tmp_path / "folder").iterdir()] == [
             ("x.txt", text.encode())
         ]
+
+
+def test_a_text_does_not_take_the_place_of_a_folder(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    (folder / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(PipelineError, match="is a folder: name a file to write"):
+        write_text(folder, "new")
+    assert [path.name for path in tmp_path.iterdir()] == ["mine"]
+    assert (folder / "notes.txt").read_text(encoding="utf-8") == "mine"

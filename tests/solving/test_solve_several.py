@@ -171,7 +171,7 @@ def test_the_strategy_for_three_that_comes_with_the_package_is_whole_and_not_cal
     folder = Path(str(files("pipeline.agents"))) / "resources" / "teacher3"
     stored = load_strategy(folder, THREE)
     shown = CliRunner().invoke(group, ["info", str(folder), "--verify"], catch_exceptions=False)
-    assert "nobody: all players learnt together" in shown.stdout
+    assert "no opponent: all players learnt together" in shown.stdout
     assert stored.facts["against_random"][0] > 1000
     assert stored.facts["against_call"][0] > 700
 
