@@ -91,6 +91,13 @@ if TYPE_CHECKING:
     "iterations; 0: never, learn from all rows at once.  [default: 5; text rows 0]",
 )
 @click.option(
+    "--tolerance",
+    type=Finite(0),
+    default=TrainConfig.tolerance,
+    show_default=True,
+    help="Stop when ten iterations lower the objective by less than this part of it.",
+)
+@click.option(
     "--min-weight",
     type=Finite(0),
     default=TrainConfig.min_weight,

@@ -31,6 +31,7 @@ BASE = {
     "info": "info {rows}",
     "query": "query 'SELECT 1' --data {rows}",
     "profile": "profile --data {rows}",
+    "leaks": "leaks {logs} --agent random --reference @call --game kuhn.limit.2p",
     "identify": "identify {logs} --among @call --among @random",
     "train": "train --data {rows} --agent random --algorithm majority --out {out}/bundle",
     "evaluate": "evaluate {bundle} --data {rows}",

@@ -159,7 +159,7 @@ def test_an_interrupted_retraining_leaves_the_whole_bundle_that_was_there(data, 
 def test_ctrl_c_in_the_command_ends_it_without_a_traceback(data, tmp_path):
     """An endless training: the signal meets whatever the program is doing just then."""
     words = ["train", "--data", data, "--agent", "random", "--pattern", "thesis", "--algorithm", "rprop", "--out",
-             tmp_path / "b", "--max-iterations", 10**6, "--tolerance", 0, "--patience", 0]  # fmt: skip
+             tmp_path / "b", "--max-iterations", 10**6, "--tolerance", 0, "--patience", 0, "--verbose"]  # fmt: skip
     process = subprocess.Popen(
         [sys.executable, "-m", "pipeline", *map(str, words)],
         stderr=subprocess.PIPE,
