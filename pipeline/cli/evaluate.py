@@ -25,12 +25,19 @@ if TYPE_CHECKING:
     from pipeline.report.text import TextTable
 
 
+PLAYER = "player"
+"""the cut that has rows for the largest of many players"""
+
+
 @click.command(epilog="Example: pipeline evaluate --data out/rows out/slumbot --by situation")
 @click.argument("models", nargs=-1, required=True)
 @data_option("A dataset that `ingest` wrote, or text rows.")
 @scope_options
 @click.option(
-    "--by", "cuts", multiple=True, help="Where the best model fails: situation position hand strength opponent."
+    "--by",
+    "cuts",
+    multiple=True,
+    help="Where the best model fails: situation position hand strength opponent. Of many players: player.",
 )
 @also_option()
 @format_option("text", "markdown", "csv")
@@ -52,7 +59,7 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
         return
     cuts, also = options.pop("cuts"), options.pop("also")
     evaluation = _evaluate(data, models, cuts, also, **options)
-    scores = evaluation.scores
+    scores = [score for row in evaluation.shown(PLAYER in cuts) for model in row for score in model.scores]
     if as_json:
         print_json(evaluation.json())
     elif form == "csv":
@@ -70,6 +77,10 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
         if tell is not None:
             main.append(("Hands that a perfect detector needs (hands as played in the data)", tell))
         notes = [*evaluation.notes, *tables.model_notes(scores), *tables.notes(scores)]
+        if evaluation.is_population and PLAYER not in cuts:
+            notes.append(
+                f"{evaluation.players:,} players; --by player has rows for the {len(evaluation.scored)} largest."
+            )
         _print_tables(
             [*main, *_further_tables(evaluation, cuts, also, options["seed"])], notes, markdown=form == "markdown"
         )
@@ -111,8 +122,8 @@ def _evaluate(
     from pipeline.runtime.errors import PipelineError, nearest
 
     for cut in cuts:
-        if cut not in CUTS:
-            raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, CUTS)}")
+        if cut not in (*CUTS, PLAYER):
+            raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, [*CUTS, PLAYER])}")
     with connected(cluster) as dask, bar("evaluate", "agents") as progress:
         evaluation = evaluate_models(
             *(data, models, Scope(**options)),
@@ -138,14 +149,17 @@ def _further_tables(
     from pipeline.report import tables
 
     titled: list[tuple[str, TextTable]] = []
+    shown = evaluation.shown(PLAYER in cuts)
     if "details" in also:
-        titled.append(("All measures", tables.details(evaluation.scores)))
+        titled.append(("All measures", tables.details([one for row in shown for model in row for one in model.scores])))
     if "differences" in also:
-        titled.append(("Differences from the best model", tables.differences(evaluation.pairs)))
-    for row in evaluation.scored:
+        agents = {row[0].sample.agent for row in shown}
+        pairs = [pair for pair in evaluation.pairs if pair.agent in agents]
+        titled.append(("Differences from the best model", tables.differences(pairs)))
+    for row in shown:
         best_scored = best_model(row)
         draws = Bootstrap(best_scored.sample.deal, seed=seed)
-        for cut in cuts:
+        for cut in (cut for cut in cuts if cut != PLAYER):
             title = f"{best_scored.candidate.name} on {best_scored.sample.agent} by {cut}"
             titled.append((title, tables.parts(breakdown(best_scored, cut, draws), cut, best_scored.sample.labels)))
     if "stationary" in also:

@@ -316,6 +316,8 @@ class SelectedRows(NamedTuple):
         """Return the rows as `load_decisions` does, each file read once."""
         if side not in (None, "train", "validation"):
             raise PipelineError(f"side is 'train' or 'validation', not {side!r}")
+        if side is not None:
+            return self._load_side(side == "validation", 3 if strength and self.game.is_holdem else 0)
         folder, rules = self.folder, self.game
         by_agent = len(self.agents) <= MAX_AGENT_READS
         # an agent's rows go straight to where they belong: sorting them later costs as much as reading
@@ -357,12 +359,42 @@ class SelectedRows(NamedTuple):
             for i, name in enumerate(("opponent", "file"))
         )
         row_order: Any = None if by_agent else np.argsort(records.metadata["agent"], kind="stable")
-        if side is not None:
-            on_side = records.metadata["validation"] == (side == "validation")
-            row_order = np.flatnonzero(on_side) if row_order is None else row_order[on_side[row_order]]
         if row_order is not None:
             records = records.take(row_order)
         return records.decisions(rules, self.agents, opponents, logs)
+
+    def _load_side(self, is_validation: bool, strength_streets: int) -> Decisions:
+        """Return the rows on one side of the split; of the other side only a piece is ever in memory."""
+        parts = [_Records.empty(0, strength_streets)]
+        opponents, logs = [list[str]()], [list[str]()]
+        for _, piece in self.pieces(strength=strength_streets > 0):
+            chosen = np.flatnonzero(piece.validation == is_validation)
+            part = _Records.empty(len(chosen), strength_streets)
+            np.take(piece.rows, chosen, out=part.rows)
+            for name, values in part.metadata.items():
+                np.take(getattr(piece, name), chosen, out=values)
+            if part.strength is not None and piece.strength is not None:
+                part.strength[:, : piece.strength.shape[1]] = piece.strength[chosen]
+            if part.ochs is not None and piece.ochs is not None:
+                part.ochs[:] = piece.ochs[chosen]
+            parts.append(part)
+            opponents.append(list(piece.opponents))
+            logs.append(list(piece.files))
+        bounds = np.cumsum([0, *(len(part.rows) for part in parts)], dtype=np.int64)
+        records = _Records(
+            np.concatenate([part.rows for part in parts]),
+            {name: np.concatenate([part.metadata[name] for part in parts]) for name in METADATA},
+            np.concatenate([part.strength for part in parts if part.strength is not None])
+            if strength_streets
+            else None,
+            np.concatenate([part.ochs for part in parts if part.ochs is not None]) if strength_streets == 3 else None,
+        )
+        del parts
+        texts = (("opponent", opponents), ("file", logs))
+        names = [_number_texts(records.metadata[name], bounds, of_pieces) for name, of_pieces in texts]
+        if (np.diff(records.metadata["agent"]) < 0).any():  # pieces come street by street and file by file
+            records = records.take(np.argsort(records.metadata["agent"], kind="stable"))
+        return records.decisions(self.game, self.agents, *names)
 
     def pieces(self, *, strength: bool = False) -> Iterator[tuple[File, Decisions]]:
         """Yield the rows some at a time, for data too large to be in memory twice, each piece with its file."""

@@ -25,24 +25,24 @@ import numpy as np
 from pipeline.agents.names import bundle_options, comes_with_package, is_bundle, resolve
 from pipeline.agents.protocol import Agent
 from pipeline.arena.match import with_absolute_path
-from pipeline.dataset.load import load_decisions
 from pipeline.dataset.manifest import Manifest, data_fingerprint, read_manifest
 from pipeline.dataset.opening import list_agents
-from pipeline.evaluation.baselines import baselines
-from pipeline.evaluation.samples import DecisionSample, read_samples
+from pipeline.evaluation.baselines import baselines, count_baselines
+from pipeline.evaluation.samples import DecisionSample, read_samples, with_known_cards
 from pipeline.evaluation.scoring import (
     BASELINE,
     Candidate,
     ModelScore,
     PairedDifference,
     Scored,
+    answers,
     bound_floors,
     paired_differences,
     pool_scores,
     score_all,
     sort_by_street,
 )
-from pipeline.features.patterns import pattern_name
+from pipeline.features.patterns import parse_pattern, pattern_name
 from pipeline.models.artifacts import MANIFEST
 from pipeline.models.bundle import Bundle, load_bundle
 from pipeline.models.policy import Policy, chart_records, check_game, load_policy
@@ -69,6 +69,20 @@ class OpenedModel:
     """records of the rows behind it, those behind a chart that its options name included"""
     notes: tuple[str, ...] = ()
     """sentences on rows that it is scored on and has, or may have, learned from"""
+
+    @property
+    def reads_cards(self) -> bool:
+        """Return whether a model of the bundle looks at cards."""
+        patterns = [part.about.get("pattern") for part in self.bundle.parts] if self.bundle is not None else []
+        return any(parse_pattern(str(pattern), self.text).reads_cards for pattern in patterns if pattern)
+
+
+LISTED_AGENTS = 20
+"""agents up to which each is scored by itself, unless they are named; of more the largest are, and all together"""
+KNOWN_CARDS = (
+    "Scored on {:,} of {:,} decisions, those whose cards are known: most were shown at the end of a hand, so they are"
+    " no random sample."
+)
 
 
 def bundles_in(text: str) -> list[str]:
@@ -214,11 +228,24 @@ class Evaluation(Tabular):
     """of both sides of the split"""
     learning: Sequence[LearningCurve] = ()
     """of the first bundle, where that was asked for"""
+    remarks: tuple[str, ...] = ()
+    """sentences on the rows that were scored"""
+    players: int = 0
+    """agents whose decisions are in `pooled`"""
 
     @property
     def notes(self) -> list[str]:
-        """Return sentences on rows that a model is scored on and has, or may have, learned from."""
-        return list(dict.fromkeys(note for model in self.models for note in model.notes))
+        """Return sentences on the rows scored on: which are left out, which a model has, or may have, learned from."""
+        return list(dict.fromkeys([*self.remarks, *(note for model in self.models for note in model.notes)]))
+
+    @property
+    def is_population(self) -> bool:
+        """Return whether there are too many players to score each by itself: `scored` has the largest of them."""
+        return self.players > len(self.scored)
+
+    def shown(self, by_player: bool = False) -> list[list[Scored]]:
+        """Return the scores to print: those on all agents together, then by agent; of a population only `by_player`."""
+        return [*([self.pooled] if self.pooled else []), *(self.scored if by_player or not self.is_population else [])]
 
     @property
     def samples(self) -> list[DecisionSample]:
@@ -286,6 +313,14 @@ def evaluate_models(
     agents = list(scope.agents) or _imitated(models, agents_of_data, data, cross)
     side = None if scope.all_rows else "validation"
     samples = read_samples(data, agents, side=side, truths=scope.probabilities, game=game.name)
+    rows = sum(map(len, samples))
+    reads_cards = any(model.reads_cards for model in models)
+    if reads_cards:
+        samples = with_known_cards(samples)
+    known_rows = sum(map(len, samples))
+    if known_rows == 0:
+        raise PipelineError(f"{data} has no decisions with known cards: train with --pattern betting to use the others")
+    remarks = () if known_rows == rows else (KNOWN_CARDS.format(known_rows, rows),)
     chosen = [
         [
             model
@@ -294,24 +329,34 @@ def evaluate_models(
         ]
         for sample in samples
     ]
-    task = _ScoringTask(data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), game, seed)
+    task = _ScoringTask(
+        data.resolve(), side, tuple(path.resolve() for path in scope.probabilities), game, seed, reads_cards
+    )
     remote = None if cluster is None else _score_on_cluster(cluster, task, samples, chosen, trusted)
-    scored = []
+    names = [sample.agent for sample in samples] if with_baselines else []
+    if scope.all_rows and with_baselines:  # counts need rows that are not scored on
+        counted = [baselines(sample.agent, game.labels, sample.rows[:0], sample.taken[:0]) for sample in samples]
+    else:
+        counted = count_baselines(data, names, game, with_cards=reads_cards) if names else []
+    listed = set(range(len(samples)))
+    if len(samples) > LISTED_AGENTS and not scope.agents:
+        listed = set(sorted(listed, key=lambda number: -len(samples[number]))[:LISTED_AGENTS])
+    rows_of_scores, steps = [], len(samples) + (len(samples) > 1)
     for index, sample in enumerate(samples):
-        progress(index, len(samples))
+        progress(index, steps)
         candidates = [model.candidate for model in chosen[index]] if remote is None else []
-        if with_baselines:
-            rows, taken = sample.rows[:0], sample.taken[:0]
-            if not scope.all_rows:  # counts need rows that are not scored on
-                counted = load_decisions(data, [sample.agent], side="train", game=game.name)
-                rows, taken = counted.rows, counted.action
-            candidates += baselines(sample.agent, sample.labels, rows, taken)
-        scores = score_all(candidates, sample, seed=seed)
-        scored.append(scores if remote is None else bound_floors([*remote[index], *scores]))
-    progress(len(samples), len(samples))
+        candidates += counted[index] if counted else []
+        scores = score_all(candidates, sample, seed=seed) if index in listed else answers(candidates, sample)
+        rows_of_scores.append(scores if remote is None else bound_floors([*remote[index], *scores]))
+    progress(len(samples), steps)
+    pooled_scores = pool_scores(rows_of_scores, seed=seed) if len(samples) > 1 else []
+    progress(steps, steps)
+    scored = [rows_of_scores[index] for index in sorted(listed)]
     pairs = [pair for agent_scores in scored for pair in paired_differences(trained_models(agent_scores), seed=seed)]
-    pooled_scores = pool_scores(scored, seed=seed) if len(scored) > 1 else []
-    return Evaluation(data, models, scored, pairs, pooled_scores, data_fingerprint(manifest), scope.all_rows)
+    fingerprint = data_fingerprint(manifest)
+    return Evaluation(
+        data, models, scored, pairs, pooled_scores, fingerprint, scope.all_rows, remarks=remarks, players=len(samples)
+    )
 
 
 @dataclass(frozen=True)
@@ -323,6 +368,7 @@ class _ScoringTask:
     truths: tuple[Path, ...]
     game: Game
     seed: int
+    reads_cards: bool
 
 
 def _score_on_cluster(
@@ -346,9 +392,12 @@ def _score_on_cluster(
 
 
 @lru_cache(maxsize=1)
-def _sample(data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str) -> DecisionSample:
+def _sample(
+    data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str, reads_cards: bool
+) -> DecisionSample:
     """Read the decisions of one agent, once in this process for all models."""
-    (sample,) = read_samples(data, [agent], side=side, truths=truths, game=game)
+    samples = read_samples(data, [agent], side=side, truths=truths, game=game)
+    (sample,) = with_known_cards(samples) if reads_cards else samples
     return sample
 
 
@@ -356,7 +405,7 @@ def _score_one(item: tuple[_ScoringTask, str, str, str, int | None, bool]) -> Sc
     """Score one model on a worker; sample and model are left out of the answer, because the caller has them."""
     task, agent, text, name, overlap, trusted = item
     (opened,) = open_models([text], task.game, trusted)
-    sample = _sample(task.data, agent, task.side, task.truths, task.game.name)
+    sample = _sample(task, agent)
     (scored,) = score_all([replace(opened.candidate, name=name, overlap=overlap)], sample, seed=task.seed)
     placeholder = Candidate(name, "", (), None)  # type: ignore[arg-type]
     return replace(scored, candidate=placeholder, sample=sample.take(np.arange(0)))

@@ -33,7 +33,7 @@ from pipeline.evaluation.inspection import (
 )
 from pipeline.evaluation.retraining import LearningCurve
 from pipeline.evaluation.samples import DecisionSample, read_samples, street_slices
-from pipeline.evaluation.scoring import PairedDifference, Scored
+from pipeline.evaluation.scoring import PairedDifference, Scored, StoredProbabilities
 from pipeline.evaluation.sizing import SizeCurve, size_curves
 from pipeline.models import measures
 from pipeline.models.blend import learned_classes
@@ -128,6 +128,8 @@ class Findings:
     agents: Sequence[AgentFindings]
     pooled: Sequence[Scored] = ()
     """the candidates on the decisions of all agents, where there are several"""
+    largest: Sequence[Sequence[Scored]] = ()
+    """the candidates on the decisions of each of the largest players, where there are many"""
     cross: Sequence[Scored] = ()
     learning: Sequence[LearningCurve] = ()
     features: Sequence[StrongestFeatures] = ()
@@ -172,6 +174,7 @@ def agent_findings(
         sizes={
             model.candidate.name: curves
             for model in trained_models(scored)
+            if not isinstance(model.candidate.player, StoredProbabilities)
             if (curves := size_curves(model.candidate.player, model.played, model.sample))
         },
         bettings=bettings_of(data, best_scored.sample, furthest)
@@ -212,22 +215,26 @@ def collect_findings(
     `counters` folders that `counter` wrote, `results` a tournament, `settings` sentences for the foot of the page (date
     and command), `seed` of the bootstrap.
     """
-    stationary = stationarity_of_agents(evaluation)
+    many = evaluation.is_population  # then the page is about all of them together
+    rows = [evaluation.pooled] if many else evaluation.scored
+    names = [row[0].sample.agent for row in rows]
+    stationary = [] if many else stationarity_of_agents(evaluation)
     match_results = [read_match(path) for path in matches]
     facts = [
         f"{len(sample):,} decisions of {sample.agent} in {len(set(sample.file.tolist())):,} logs, "
         f"{len(set(sample.deal.tolist())):,} deals, {sample.game.name}."
-        for sample in evaluation.samples
+        for sample in (row[0].sample for row in rows)
     ]
     facts = [*evaluation.notes, *facts]
     facts.append(f"Data {evaluation.fingerprint}, bootstrap seed {seed}.")
     return Findings(
-        title=title or f"Copies of {' and '.join(sample.agent for sample in evaluation.samples)}",
+        title=title or f"Copies of {f'{evaluation.players:,} players' if many else ' and '.join(names)}",
         agents=[
             agent_findings(row, pairs=evaluation.pairs, stationary=stationary, seed=seed, data=evaluation.data)
-            for row in evaluation.scored
+            for row in rows
         ],
-        pooled=evaluation.pooled,
+        pooled=() if many else evaluation.pooled,
+        largest=evaluation.scored if many else (),
         cross=[] if cross is None else [item for row in cross.scored for item in row],
         learning=evaluation.learning,
         features=[item for opened in evaluation.models for item in heaviest_features(opened)],
@@ -243,7 +250,7 @@ def collect_findings(
 
 def stationarity_of_agents(evaluation: Evaluation) -> list[Stationarity]:
     """Compare each agent early and late and between opponents, over all its decisions on both sides of the split."""
-    agents = [sample.agent for sample in evaluation.samples]
+    agents = [row[0].sample.agent for row in evaluation.scored]
     everything = read_samples(evaluation.data, agents, side=None, game=evaluation.samples[0].game.name)
     return [comparison for sample in everything for comparison in stationarity(sample)]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,9 @@ from pipeline.evaluation.hands_to_tell import DealtHands, dealt_hands, join_deal
 from pipeline.evaluation.truth import read_truth
 from pipeline.models.measures import ALL_ROWS
 from pipeline.models.sizes import is_history_game
+from pipeline.poker.cards import NO_CARD
 from pipeline.poker.game import Game
-from pipeline.runtime.array_types import Array, Floats
+from pipeline.runtime.array_types import Array, Floats, Ints
 from pipeline.runtime.errors import PipelineError
 
 ALL = "all"
@@ -112,12 +114,9 @@ def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Arr
     def joined(name: str) -> Array:
         return np.concatenate([getattr(sample, name) for sample in samples])[order]
 
-    opponents = list(dict.fromkeys(name for sample in samples for name in sample.opponents))
-    files = list(dict.fromkeys(name for sample in samples for name in sample.files))
-    opponent_numbers = [
-        np.array([opponents.index(name) for name in sample.opponents])[sample.opponent] for sample in samples
-    ]
-    new_files = [np.array([files.index(name) for name in sample.files]) for sample in samples]
+    opponents, new_opponents = _number_names([sample.opponents for sample in samples])
+    files, new_files = _number_names([sample.files for sample in samples])
+    opponent_numbers = [numbers[sample.opponent] for numbers, sample in zip(new_opponents, samples, strict=True)]
     file_numbers = [numbers[sample.file] for numbers, sample in zip(new_files, samples, strict=True)]
     dealt = [sample.dealt for sample in samples if sample.dealt is not None]
     unknown = np.full((1, len(samples[0].labels)), np.nan)
@@ -130,9 +129,9 @@ def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Arr
             taken=joined("taken"),
             deal=joined("deal"),
             opponent=np.concatenate(opponent_numbers)[order],
-            opponents=tuple(opponents),
+            opponents=opponents,
             file=np.concatenate(file_numbers)[order],
-            files=tuple(files),
+            files=files,
             hand=joined("hand"),
             k=joined("k"),
             strength=None if any(part.strength is None for part in samples) else joined("strength"),
@@ -145,6 +144,19 @@ def join_samples(samples: Sequence[DecisionSample]) -> tuple[DecisionSample, Arr
         ),
         order,
     )
+
+
+def _number_names(lists: Sequence[tuple[str, ...]]) -> tuple[tuple[str, ...], list[Ints]]:
+    """Return the distinct names of some lists, and for each list the number of each of its names among them.
+
+    Samples of one dataset share a list, which is numbered once.
+    """
+    numbers: dict[str, int] = {}
+    by_list: dict[int, Ints] = {}
+    for names in lists:
+        if id(names) not in by_list:
+            by_list[id(names)] = np.array([numbers.setdefault(name, len(numbers)) for name in names], np.int64)
+    return tuple(numbers), [by_list[id(names)] for names in lists]
 
 
 def read_samples(
@@ -168,10 +180,11 @@ def read_samples(
     truth = _find_truth(decisions, truths)
     chips_beyond = raise_increments(data, decisions) if is_history_game(decisions.game) else None
     samples = []
-    for number, agent in enumerate(decisions.agents):
-        rows = np.flatnonzero(decisions.agent == number)
-        if len(rows) == 0:
+    bounds = np.searchsorted(decisions.agent, np.arange(len(decisions.agents) + 1))  # rows stand agent by agent
+    for agent, (first, end) in zip(decisions.agents, pairwise(bounds), strict=True):
+        if first == end:
             continue
+        rows = np.arange(first, end)
         rows = rows[np.argsort(decisions.rows["street"][rows], kind="stable")]
         sample = DecisionSample(
             agent=agent,
@@ -195,6 +208,16 @@ def read_samples(
             sample = replace(sample, dealt=dealt_hands(Path(data), sample, side=side))
         samples.append(sample)
     return samples
+
+
+def with_known_cards(samples: Sequence[DecisionSample]) -> list[DecisionSample]:
+    """Return the decisions of samples whose players' own cards are known, without samples that have none."""
+    masks = [sample.rows["hole"][:, 0] != NO_CARD for sample in samples]
+    return [
+        sample if mask.all() else sample.take(np.flatnonzero(mask))
+        for sample, mask in zip(samples, masks, strict=True)
+        if mask.any()
+    ]
 
 
 def _strength(decisions: Decisions, rows: Array) -> Floats | None:

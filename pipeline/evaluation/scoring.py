@@ -243,6 +243,23 @@ def score_all(
     return bound_floors(scored)
 
 
+def answers(candidates: Sequence[Candidate], sample: DecisionSample) -> list[Scored]:
+    """Return what candidates play on a sample, with the errors of amounts but without scores: for `pool_scores`."""
+    sample = sort_by_street(sample)
+    return [
+        Scored(candidate, sample, _played(candidate, sample), size_measures(candidate.player, sample), [], {})
+        for candidate in candidates
+    ]
+
+
+def _played(candidate: Candidate, sample: DecisionSample) -> Floats:
+    """Return the mixes of a candidate (rows, labels), zeros on streets that it has no model for."""
+    able = np.isin(sample.rows["street"], candidate.streets)
+    probabilities = np.zeros((len(sample), len(sample.labels)))
+    probabilities[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
+    return measures.played(probabilities, sample.rows["legal"])
+
+
 def bound_floors(scored: list[Scored]) -> list[Scored]:
     """Add upper bounds of unknown floors to scores: the lowest upper end of any candidate's 95 % interval."""
     ends: dict[tuple[str, str], list[float]] = {}
@@ -274,12 +291,10 @@ def _score(candidate: Candidate, sample: DecisionSample, shared: _SampleContext)
     """Score one candidate by every measure, by street."""
     draws, legal, y = shared.draws, sample.rows["legal"], sample.taken
     able = np.isin(sample.rows["street"], candidate.streets)
-    probabilities = np.zeros((len(sample), len(sample.labels)))
-    probabilities[able] = candidate.player.probabilities(sample.rows if able.all() else sample.rows[able])
-    p = measures.played(probabilities, legal)
+    p = _played(candidate, sample)
     by_row = measures.row_measures(p, y, shared.truth)
     player = candidate.player
-    by_row |= player.by_row if isinstance(player, _StoredProbabilities) else size_measures(player, sample)
+    by_row |= player.by_row if isinstance(player, StoredProbabilities) else size_measures(player, sample)
     scores, calibration = [], {}
     for street, rows in street_slices(sample):
         if not able[rows].all():
@@ -354,7 +369,7 @@ def _floors_and_distances(
 
 
 @dataclass(frozen=True)
-class _StoredProbabilities:
+class StoredProbabilities:
     """Probabilities computed before, for the same rows in the same order, and measures of amounts likewise."""
 
     played: Floats
@@ -388,7 +403,7 @@ def pool_scores(scored: Sequence[Sequence[Scored]], *, seed: int = 0) -> list[Sc
             if all(name in scored_model.by_row for scored_model in by_agent)
         }
         candidate = replace(
-            by_agent[0].candidate, player=_StoredProbabilities(played[able], amounts), streets=common_streets
+            by_agent[0].candidate, player=StoredProbabilities(played[able], amounts), streets=common_streets
         )
         candidates.append(candidate)
     return score_all(candidates, sample, seed=seed)

@@ -138,10 +138,11 @@ def chart_picture(counted: Chart, situations: Sequence[int] | None = None, *, ti
     drawn_rows = largest(counted, len(counted.words)) if situations is None else list(situations)
     classes, labels = counted.counts.shape[1], counted.labels
     across = min(len(drawn_rows), 3 if len(drawn_rows) != 4 else 2)
-    top, step = (70 if title else 46), classes // 13 * CELL + 42
     width = max(across * (SIDE + GAP) + GAP, 2 * (SIDE + GAP) + GAP)
+    has_gaps = bool((counted.counts[drawn_rows].sum(axis=2) == 0).any())
+    drawn, end = _legend(labels, 50 if title else 26, has_gaps, width)
+    top, step = end + 20, classes // 13 * CELL + 42
     height = top + -(-len(drawn_rows) // max(across, 1)) * step
-    drawn = _legend(labels, top - 20, bool((counted.counts[drawn_rows].sum(axis=2) == 0).any()))
     if title:
         drawn += f'<text class="title ink" x="{GAP}" y="30">{escape(title)}</text>'
     for place, row in enumerate(drawn_rows):
@@ -155,16 +156,22 @@ def chart_picture(counted: Chart, situations: Sequence[int] | None = None, *, ti
     return picture_file(f"<defs>{_definitions(classes)}</defs>{drawn}", width, height)
 
 
-def _legend(labels: str, y: int, never: bool) -> str:
-    """Draw the legend of a picture file: a coloured square and a word per action, in the order they are drawn."""
+def _legend(labels: str, y: int, never: bool, width: int) -> tuple[str, int]:
+    """Draw the legend of a picture file: a coloured square and a word per action, in the order they are drawn.
+
+    The first of its lines stands at `y`, none is wider than the picture; returns the markup and where the last stands.
+    """
     items = [(f'class="f{i}"', WORDS.get(labels[i], labels[i])) for i in reversed(range(len(labels)))]
     items += [('class="none"', "never came up")] if never else []
     drawn, x = "", GAP
     for look, word in items:
+        item = 34 + round(6.6 * len(word))
+        if x > GAP and x + item > width:
+            x, y = GAP, y + 20
         drawn += f'<rect {look} x="{x}" y="{y - 10}" width="12" height="12" rx="2"/>'
         drawn += f'<text class="head ink" x="{x + 17}" y="{y}">{escape(word)}</text>'
-        x += 34 + round(6.6 * len(word))
-    return drawn
+        x += item
+    return drawn, y
 
 
 def _grid_text(cell: Callable[[int], str], width: int, rows: int = 13) -> list[str]:

@@ -136,3 +136,11 @@ def test_intervals_of_a_calibration_with_few_rows_stay_inside_its_frame() -> Non
     bars = [tuple(map(float, ends)) for ends in re.findall(r'd="M[\d.]+ ([\d.-]+)V([\d.-]+)"', drawn)]
     assert len(bars) == 3
     assert all(4 <= top < bottom <= 174 for top, bottom in bars)
+
+
+def test_the_legend_of_a_no_limit_chart_stays_inside_the_picture() -> None:
+    picture = grids.chart_picture(Chart(np.ones(1, np.int64), np.ones((1, 169, 7)), "fcshpoa"))
+    width, height = (float(number) for number in re.findall(r'viewBox="0 0 ([\d.]+) ([\d.]+)"', picture)[0])
+    places = re.findall(r'<text class="head ink" x="([\d.]+)" y="([\d.]+)">([^<]*)<', picture)
+    assert len({y for _, y, _ in places[:7]}) > 1
+    assert all(float(x) + 6.6 * len(word) <= width and float(y) < height for x, y, word in places[:7])
