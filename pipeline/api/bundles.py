@@ -269,7 +269,7 @@ def ship(bundle: AnyPath, out: AnyPath) -> Path:
     >>> p.ship("tests/fixtures/bundles/loglinear.zip", f"{tempfile.mkdtemp()}/bot.zip").name
     'bot.zip'
     """
-    from pipeline.arena.wire.client import start_script
+    from pipeline.models.artifacts import start_script
     from pipeline.models.shipping import ship as run
 
     run(locate(Path(bundle)), Path(out), {"start.sh": start_script()})

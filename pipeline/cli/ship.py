@@ -13,14 +13,14 @@ from pipeline.cli._options import PATH, out_option
 @click.argument("bundle", type=PATH)
 @out_option("A folder or a FILE.zip.")
 def command(bundle: Path, out: Path) -> None:
-    """Copy a bundle, checked, to a folder or a zip file that plays with the core install of this package alone.
+    """Copy a bundle, checked, to a folder or a zip file that plays on any machine with Python.
 
-    A stored strategy, as `counter` and `solve holdem` write it, is shipped the same way. A README in it says how to
-    start it. A bundle whose training was interrupted is refused.
+    A stored strategy, as `counter` and `solve holdem` write it, is shipped the same way. A wheel of this package goes
+    with it, and a README says how to start it: two commands. A bundle whose training was interrupted is refused.
 
     Example: pipeline ship models/teacher --out out/bot.zip
     """
-    from pipeline.arena.wire.client import start_script
+    from pipeline.models.artifacts import start_script
     from pipeline.models.shipping import ship
     from pipeline.solving.strategy import is_strategy, ship_strategy
 

@@ -10,6 +10,7 @@ The same files under the same name give the same bytes.
 from __future__ import annotations
 
 import hashlib
+import json
 import mmap
 import stat
 import zipfile
@@ -20,6 +21,7 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from pipeline.models.wheel import PYTHON, REQUIREMENTS, WHEEL_NAME, core_wheel
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import check_name, recover, replacing
 
@@ -125,7 +127,8 @@ def check_replaceable(target: Path, kind: str, is_kind: Callable[[Path], bool], 
 
 
 def write_copy(target: Path, files: Mapping[str, bytes], scripts: Mapping[str, str]) -> Shipped:
-    """Write files, and scripts that can be run, to a folder or to a zip file by its name."""
+    """Write files, the core's wheel and scripts that can be run to a folder, or to a zip file by its name."""
+    files = {**files, WHEEL_NAME: core_wheel()}
     with replacing(target) as part:
         if target.suffix == ".zip":
             _write_zip(part, files, scripts)
@@ -149,25 +152,50 @@ def _write_zip(path: Path, files: Mapping[str, bytes], scripts: Mapping[str, str
             archive.writestr(entry, data)
 
 
-def describe_start(name: str) -> list[str]:
+def start_script() -> str:
+    """Return a shell script for a bot's folder, called as the competition calls its players: HOST PORT."""
+    modules = [requirement.partition(">")[0] for requirement in REQUIREMENTS]
+    needed = ", ".join(modules)
+    version = ".".join(map(str, PYTHON))
+    install = f"python3 -m venv .venv && .venv/bin/pip install ./{WHEEL_NAME}"
+    return f"""#!/bin/sh
+# Plays the bot beside this file on an ACPC dealer: HOST PORT [options of `pipeline connect`]
+cd "$(dirname "$0")" || exit 1
+[ -n "$PYTHON" ] || {{ [ -x .venv/bin/python ] && PYTHON=.venv/bin/python || PYTHON=python3; }}
+"$PYTHON" -c '
+import importlib.util, sys
+if sys.version_info < {PYTHON}:
+    sys.exit("this bot needs Python {version} or later, and " + sys.executable + " is " + sys.version.split()[0])
+lacks = [name for name in {json.dumps([*modules, "pipeline"])} if importlib.util.find_spec(name) is None]
+if lacks:
+    sys.exit(sys.executable + " lacks " + ", ".join(lacks) + "; the bot needs {needed} and pipeline. "
+             "In this folder: {install}")
+' >/dev/null || exit 1
+exec "$PYTHON" -m pipeline connect "$@" .
+"""
+
+
+def describe_start() -> list[str]:
     """Return lines of a README on the requirements and the start of a bot."""
+    python, *names = ".".join(map(str, PYTHON)), *(requirement.partition(">")[0] for requirement in REQUIREMENTS)
     return [
         "## Start",
         "",
-        "Python 3.11 or later and the core of acpc-pipeline (it brings click, numpy, numba and safetensors, no more):",
+        f"On a machine with Python {python} or later, in this folder (unpack the zip file first):",
         "",
-        "    pip install .        # in a copy of its sources",
-        "",
-        "In this folder (unpack the zip file first), on an ACPC dealer that waits on HOST and PORT:",
-        "",
+        f"    python3 -m venv .venv && .venv/bin/pip install ./{WHEEL_NAME}",
         "    ./start.sh HOST PORT",
         "",
-        "`PYTHON=/path/to/python ./start.sh HOST PORT` takes another Python than python3 to find the package.",
+        "The first command installs the program that plays from the wheel in this folder, with the packages that it"
+        f" needs ({', '.join(names)}) from the index of your pip. The second one plays on an ACPC dealer that waits on"
+        " HOST and PORT (`sh start.sh HOST PORT` where unpacking has lost that it can be run).",
         "",
-        "Without a dealer, with this folder or the zip file itself:",
+        "`PYTHON=/path/to/python ./start.sh HOST PORT` takes another Python in which the wheel is installed.",
         "",
-        f"    pipeline match {name} @call --hands 10000",
-        f"    pipeline play {name}",
+        "Without a dealer:",
+        "",
+        "    .venv/bin/pipeline match . @call --hands 10000",
+        "    .venv/bin/pipeline play .",
         "",
         "The first start compiles for a minute; compiled code is kept in your cache folder.",
         "",

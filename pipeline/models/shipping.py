@@ -1,8 +1,9 @@
 """Copies of bundles that play: a folder or a zip file with the manifest, the arrays and a start script.
 
-A README in it describes the bot, its start and its scores. A bundle is opened and checked before it is copied, so a
-damaged or unfinished bundle is not shipped. A zip file is not compressed: it opens as fast as a folder. The
-same bundle under the same name gives the same bytes.
+A README in it describes the bot, its start and its scores; a wheel of this package is beside them (`wheel`), so that
+the bot starts on a machine that has only Python. A bundle is opened and checked before it is copied, so a damaged or
+unfinished bundle is not shipped. A zip file is not compressed: it opens as fast as a folder. The same bundle under the
+same name gives the same bytes.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def readme(bundle: Bundle, name: str) -> str:
         f"A bot that plays {game} like {', '.join(bundle.agents) or 'the players of its logs'}. It was made with"
         f" acpc-pipeline {__version__}: a starting-hand chart and a model per street, learned from logs.",
         "",
-        *describe_start(name),
+        *describe_start(),
         "## Scores",
         "",
         "Error is the share of held-out decisions whose likeliest action was not the one taken; log-loss is in nats.",

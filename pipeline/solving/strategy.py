@@ -336,7 +336,7 @@ def _readme(facts: dict[str, Any], counter: dict[str, Any] | None, name: str) ->
         f"A bot that plays {facts['game']} by a stored strategy. It was made with acpc-pipeline {__version__}"
         + (f" to win from {facts.get('against', 'one opponent')}." if counter else "."),
         "",
-        *describe_start(name),
+        *describe_start(),
     ]
     if counter:
         base = counter.get("equilibrium") or {}

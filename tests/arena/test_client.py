@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
-import subprocess
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,7 +15,7 @@ import pytest
 from pipeline.agents.names import resolve
 from pipeline.agents.protocol import FinishedHands
 from pipeline.arena.wire import client, matches
-from pipeline.arena.wire.client import MatchSummary, connect_agent, start_script
+from pipeline.arena.wire.client import MatchSummary, connect_agent
 from pipeline.arena.wire.player import Player
 from pipeline.arena.wire.sockets import Limits
 from pipeline.cli.main import main
@@ -491,36 +488,3 @@ def test_a_dealer_that_sends_ahead_is_read_no_further_than_the_line_of_states_is
         summary = connect_agent(annex_agent(WARM_UP), "localhost", port)
     assert b"".join(heard[1:]) == ANSWERED
     assert summary.chips == SCORE
-
-
-# The start script of a shipped bundle
-
-
-def test_the_start_script_takes_host_and_port(tmp_path: Path) -> None:
-    script = tmp_path / "play.sh"
-    script.write_text(start_script())
-    run = subprocess.run(
-        ["sh", script, "localhost", "18791"],
-        env={**os.environ, "PYTHON": "echo"},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert run.stdout == "-m pipeline connect localhost 18791 .\n"
-
-
-def test_an_agent_must_be_named(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        main(["connect", "localhost", "1"])
-    assert "Missing argument 'AGENT'" in capsys.readouterr().err
-
-
-def test_times_of_answers_take_a_bounded_room_however_long_a_match_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(client, "MOST_ANSWER_TIMES", 64)
-    clock = client._Clock(1.0, 1.0, 1.0)
-    for number in range(10_000):
-        clock.add(number / 1000)
-    assert len(clock.taken_s) < 64
-    assert (clock.answers, clock.longest_s) == (10_000, 9.999)
-    assert float(np.percentile(clock.taken_s, 99)) == pytest.approx(9.9, abs=0.3)
-    assert clock.used_s == pytest.approx(49_995)

@@ -163,7 +163,8 @@ def clone(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / "data" / "sample" / log.name).write_text(head)
         (logs / log.name).write_text(head)
     shutil.copy(ROOT / "data" / "sample" / "sample.probs.parquet", root / "data" / "sample")
-    shutil.copytree(ROOT / "models", root / "models")
+    for name in ("models", "examples"):
+        shutil.copytree(ROOT / name, root / name)
     shutil.make_archive(str(root / "more"), "bztar", root / "data" / "sample")
     (root / "more.tar.bz2").exists()
     p.ingest(logs, root / "out" / "rows", strength=False, workers=1)

@@ -350,12 +350,3 @@ def _summary(player: Player, clock: _Clock, complete: bool) -> MatchSummary:
         ignored=player.ignored,
         complete=complete,
     )
-
-
-def start_script() -> str:
-    """Return a shell script for a bundle's folder, called as the competition calls its players: HOST PORT."""
-    return """#!/bin/sh
-# Plays the bundle beside this file on an ACPC dealer: HOST PORT [options of `pipeline connect`]
-cd "$(dirname "$0")" || exit 1
-exec "${PYTHON:-python3}" -m pipeline connect "$@" .
-"""
