@@ -113,6 +113,7 @@ def test_every_command_has_words_here() -> None:
     assert set(BASE) - leaves == {"cache"}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("words", "option"), list(options()), ids=lambda value: getattr(value, "name", value))
 def test_an_option_takes_any_value_with_a_result_or_a_sentence(
     words: str,
