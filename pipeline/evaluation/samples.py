@@ -8,7 +8,7 @@ Models and baselines are scored on samples only, so that a test can make one up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -72,21 +72,8 @@ class DecisionSample:
 
     def take(self, which: Array) -> DecisionSample:
         """Return some of the rows, or the rows in another order."""
-        by_row = (
-            "rows",
-            "taken",
-            "deal",
-            "opponent",
-            "file",
-            "hand",
-            "k",
-            "strength",
-            "truth",
-            "who",
-            "amount",
-            "line",
-            "beyond",
-        )
+        alone = ("agent", "game", "opponents", "files", "dealt")
+        by_row = [field.name for field in fields(self) if field.name not in alone]
         arrays: dict[str, Any] = {name: getattr(self, name) for name in by_row if getattr(self, name) is not None}
         dealt = None if self.dealt is None else self.dealt.take(which)
         return replace(self, dealt=dealt, **{name: values[which] for name, values in arrays.items()})
