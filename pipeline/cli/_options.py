@@ -98,7 +98,8 @@ def only_with(mode: str, *allowed: str) -> None:
     context = click.get_current_context()
     for parameter in context.command.params:
         name = parameter.name or ""
-        given = context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        # --quiet and --help, which a command does not see, go with everything
+        given = parameter.expose_value and context.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and name not in allowed and isinstance(parameter, click.Option) and parameter.opts[0] != mode:
             raise PipelineError(f"{parameter.opts[0]} does nothing with {mode}: leave out one of them")
 

@@ -36,6 +36,22 @@ def test_the_help_lists_each_command_once_in_a_group() -> None:
     assert len(COMMANDS) == sum(map(len, GROUPS.values())) <= 23
 
 
+def test_quiet_goes_with_every_mode(tmp_path: Path) -> None:
+    words = [
+        "match",
+        "@call",
+        "@fold",
+        "--sample",
+        str(tmp_path),
+        "--hands",
+        "40",
+        "--game",
+        "kuhn.limit.2p",
+        "--quiet",
+    ]
+    assert CliRunner().invoke(group, words, catch_exceptions=False).exit_code == 0
+
+
 @pytest.mark.parametrize("name", ["chart", "sample", "score", "select", "exploit", "clusters"])
 def test_old_names_of_commands_are_gone(name: str) -> None:
     assert CliRunner().invoke(group, [name]).exit_code == 2
