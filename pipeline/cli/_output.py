@@ -41,11 +41,7 @@ def escaped(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    r"""Return a text from outside as a part of one line: newlines and tabs are escaped as well.
-
-    >>> one_line("a\nb")
-    'a\\nb'
-    """
+    """Return a text from outside as a part of one line: newlines and tabs are escaped as well."""
     return escaped(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
