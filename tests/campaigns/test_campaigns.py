@@ -123,6 +123,11 @@ def test_matches_over_connections_that_break_leave_the_same_logs() -> None:
     assert found["resets"] > 5_000
 
 
+@pytest.mark.parametrize("count", [50, pytest.param(10_000, marks=pytest.mark.long)])
+def test_matches_leave_no_files_and_threads_open(count: int) -> None:
+    assert torture("descriptors", count, 1)["matches"] == count
+
+
 def test_lower_bounds_of_exploitability_hold_in_other_matches() -> None:
     found = torture("bounds", 2, 4, "--deals", 50_000, "--hands", 8_000)
     assert found["bounds"] == 2

@@ -146,6 +146,16 @@ def resets(count: int, seed: int, first: int) -> None:
 
 
 @group.command()
+@options(10_000)
+def descriptors(count: int, seed: int) -> None:
+    """Play COUNT matches over sockets in one process; it must hold no more files and threads in the end."""
+    from wire_campaign import descriptors
+
+    began = time.monotonic()
+    told("descriptors", seed, descriptors(count, seed), began)
+
+
+@group.command()
 @options(3600)
 @click.option("--ordinary", is_flag=True, help="Remember as many situations as ordinarily, instead of 64 of each kind.")
 def soak(count: int, seed: int, ordinary: bool) -> None:

@@ -269,6 +269,28 @@ def resets(count: int, seed: int, first: int = 0) -> dict[str, Any]:
     return dict(outcomes)
 
 
+# Descriptors
+
+
+def descriptors(count: int, seed: int) -> dict[str, Any]:
+    """Play `count` matches of one hand over sockets; each leaves as many files and threads open as the first."""
+    game = builtin("kuhn.limit.2p")
+
+    def match(number: int) -> tuple[int, int]:
+        listeners = listen([0, 0])
+        with ThreadPoolExecutor(2) as pool:
+            for name, listener in zip("ab", listeners, strict=True):
+                pool.submit(patient, Fixed(name, game), "127.0.0.1", listener.getsockname()[1])
+            run_match(MatchPlan(game, ("a", "b"), 1, seed + number, limits=PATIENT), listeners)
+        return len(list(Path("/proc/self/fd").iterdir())), threading.active_count()
+
+    first = match(0)
+    for number in range(1, count):
+        last = match(number)
+        assert last == first, f"after match {number} of seed {seed} {last} files and threads are open, not {first}"
+    return {"matches": count, "files": first[0], "threads": first[1]}
+
+
 # Soak
 
 
