@@ -48,7 +48,7 @@ def _line(figure: Figure) -> str:
     help="wire: the official dealer's program.",
 )
 @click.option("--workers", type=click.IntRange(1), default=2, show_default=True, help="nolimit: threads of training.")
-@click.option("--quick", is_flag=True, help="Small forms of fidelity, counter and cluster, to try them out.")
+@click.option("--quick", is_flag=True, help="Small forms of fidelity, counter, cluster and memory, to try them out.")
 @click.option("--json", "as_json", is_flag=True, help="One list of objects on stdout.")
 def command(names: tuple[str, ...], as_json: bool, **settings: Any) -> None:
     """Measure this machine: all topics, or those named.

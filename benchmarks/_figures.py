@@ -45,7 +45,7 @@ class Settings(NamedTuple):
     """the program of the official ACPC dealer, for `wire`"""
     workers: int = 2
     quick: bool = False
-    """small forms of `fidelity`, `counter` and `cluster`, to see that everything works: their figures mean nothing"""
+    """small forms of `fidelity`, `counter`, `cluster` and `memory`, to try them out: their figures mean nothing"""
 
     def corpus(self, *names: str) -> Path | None:
         """Return a file of the folder of corpora, or None, saying so, where it is not there."""

@@ -22,7 +22,7 @@ from pipeline.ingestion.options import Options
 from pipeline.ingestion.parts import PartLines, PartText, build_part
 from pipeline.ingestion.plan import PlannedBatch
 from pipeline.ingestion.readers import CountedStream, LogPiece, log_pieces, open_source
-from pipeline.ingestion.sources import LogSource, SkippedFile, check_unchanged
+from pipeline.ingestion.sources import LogSource, SkippedFile, check_unchanged, confirm
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress
 
@@ -79,7 +79,7 @@ class BatchReader:
         part = _PartCutter()
         for member in self.batch.members:
             before = self.bytes_read
-            for piece, lines in self._lines(member.source):
+            for piece, lines in self._lines(confirm(member.source, member.sha256)):
                 if part.is_full:
                     yield part.finish(self.bytes_read, self._take_packed())
                     part = _PartCutter()

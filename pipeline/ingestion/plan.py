@@ -92,6 +92,7 @@ def merge_sources(
             )
         if old is not None and old.sha256 == sha256:
             summary.unchanged += 1
+            merged[label] = hashed  # with the time of its last change, should it be read again
         elif hashed.source.size and owners.get(sha256, label) != label:
             summary.duplicates.append((label, owners[sha256]))
         else:

@@ -14,7 +14,7 @@ import os
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from glob import glob, has_magic
 from pathlib import Path
 from typing import IO, Any, NamedTuple
@@ -188,21 +188,32 @@ def fingerprint(source: LogSource) -> str:
 
 def check_unchanged(source: LogSource) -> None:
     """Refuse a source that something wrote to since it was found: its rows would not be those of its fingerprint."""
-    if source.is_piped or not source.changed:
-        return
-    try:
-        if source.url:
-            state = remote_state(source.url)
-        else:
-            status = path_at(source.place).stat()
-            state = status.st_size, status.st_mtime_ns
-    except OSError as error:
-        raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
-    if state != (source.size, source.changed):
+    if not source.is_piped and _state(source) != (source.size, source.changed):
         raise PipelineError(
             f"{source.label} changed while it was read: run again when nothing writes to it "
             "(what was there before is unharmed)"
         )
+
+
+def confirm(source: LogSource, sha256: str) -> LogSource:
+    """Return a source with the time of its last change; one that the dataset had must have the bytes that it had."""
+    if source.is_piped or source.changed:
+        return source
+    source = replace(source, changed=_state(source)[1])
+    if fingerprint(source) != sha256:
+        raise PipelineError(f"{source.label} has changed since it was ingested: name it again among the logs")
+    return source
+
+
+def _state(source: LogSource) -> tuple[int, int]:
+    """Return a source's size and the time or stamp of its last change."""
+    try:
+        if source.url:
+            return remote_state(source.url)
+        status = path_at(source.place).stat()
+        return status.st_size, status.st_mtime_ns
+    except OSError as error:
+        raise PipelineError(f"cannot read {source.label}: {(error.strerror or str(error)).lower()}") from None
 
 
 # URLs

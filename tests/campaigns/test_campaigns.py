@@ -74,6 +74,11 @@ def test_commands_killed_at_every_change_of_the_disk_end_with_the_bytes_of_an_un
     assert tried(found, ": killed") >= 450
 
 
+def test_a_log_that_changes_while_it_is_read_is_refused_or_read_in_one_of_its_states() -> None:
+    found = torture("growing", 12, 3)
+    assert sum(count for name, count in found.items() if name.endswith("refused")) > 3
+
+
 def test_ingest_and_rules_written_a_second_time_say_the_same_of_every_line() -> None:
     found = torture("differential", 4_000, 1)
     assert tried(found, "lines: ") == 4_000

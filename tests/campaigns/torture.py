@@ -179,6 +179,16 @@ def bounds(count: int, seed: int, deals: int, hands: int, each: bool) -> None:
     told("bounds", seed, campaign(count, seed, deals, hands, partial(click.echo, err=True) if each else note), began)
 
 
+@group.command()
+@options(300)
+def growing(count: int, seed: int) -> None:
+    """Change a log COUNT times while it is ingested: refused, or the rows of one of its two states."""
+    from growing import campaign
+
+    began = time.monotonic()
+    told("growing", seed, campaign(count, seed), began)
+
+
 def pieces() -> list[list[str]]:
     """Every campaign at its full count, but for the soaks, in pieces of some minutes: words of this program."""
     from test_campaigns import KINDS
@@ -195,6 +205,7 @@ def pieces() -> list[list[str]]:
         ["bounds", "--count", "20", "--seed", "1"],
         *(["histories", "--count", "4000", "--seed", str(5 + i)] for i in range(5)),
         ["kills", "--count", "520", "--seed", "2"],
+        ["growing", "--count", "300", "--seed", "1"],
     ]
 
 

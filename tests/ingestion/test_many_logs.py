@@ -99,6 +99,22 @@ def test_a_dataset_of_one_manifest_grows_into_pieces_and_back_to_the_same_bytes(
     assert kept.files == 10
 
 
+def test_a_log_that_is_read_again_must_have_the_bytes_that_it_had(tmp_path: Path) -> None:
+    first, second = tmp_path / "a.log", tmp_path / "b.log"
+    for i, path in enumerate((first, second)):
+        path.write_text(log(LIMIT, 6, i))
+    ingest([first], tmp_path / "rows", BARE)
+    before = tree(tmp_path / "rows")
+    text = first.read_text()
+    first.write_text(text[:-2] + ("a" if text[-2] != "a" else "b") + text[-1])  # as many bytes, so it is still there
+    with pytest.raises(PipelineError, match=r"a\.log has changed since it was ingested: name it again"):
+        ingest([second], tmp_path / "rows", BARE)
+    assert {name: data for name, data in tree(tmp_path / "rows").items() if ".unfinished" not in name} == before
+    ingest([first, second], tmp_path / "rows", BARE)
+    ingest([first, second], tmp_path / "whole", BARE)
+    assert tree(tmp_path / "rows") == tree(tmp_path / "whole")
+
+
 @pytest.mark.usefixtures("in_pieces")
 def test_logs_of_an_archive_are_in_the_piece_of_their_part(logs: Path, tmp_path: Path) -> None:
     with tarfile.open(tmp_path / "all.tar", "w") as archive:
