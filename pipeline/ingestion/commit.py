@@ -249,24 +249,22 @@ class DatasetFolder:
                 parts += [replace(old[line.part], logs={}) for line in lines if line.part]
                 yield from lines
                 continue
-            entry: Batch = self._noted(Batch, batch.key)
+            self.check_place()
+            lost = PipelineError(f"{self.out} lacks what was written there: run again")
+            entry: Batch | None = self.read_note(Batch, batch.key, trusted=True)
+            if entry is None:
+                raise lost
             sources, skipped = [member.entry for member in batch.members], entry.skipped
             packed = entry.packed or []
             for name in entry.parts or [""]:
-                part: Part | None = self._noted(Part, name) if name else None
+                part: Part | None = self.read_note(Part, name, trusted=True) if name else None
+                if name and part is None:
+                    raise lost
                 if part:
                     parts.append(replace(part, logs={}, packed_logs=[]))
                 packed += part.packed_logs if part else []
                 yield PartDetails(batch.key, name, sources, skipped, packed, part.logs if part else {})
                 sources, skipped, packed = [], [], []
-
-    def _noted(self, kind: type[Any], name: str) -> Any:
-        """Return the note of a part or batch that this run has finished."""
-        self.check_place()
-        record = self.read_note(kind, name, trusted=True)
-        if record is None:
-            raise PipelineError(f"{self.out} lacks what was written there ({name}): run again")
-        return record
 
     def _write_piece(self, lines: Sequence[PartDetails]) -> Piece:
         """Write a piece of the manifest among the finished files, unless it is in its place."""
