@@ -47,7 +47,7 @@ MEASURES = (
     Measure("top-level names", 71, 17, 18),
     Measure("layers of the import contract", 43, 17, 18),
     Measure("edges between rooms", 554, 105, 140),
-    Measure("lines", 59_259, 60_500, 47_000),
+    Measure("lines", 59_259, 61_000, 47_000),
     Measure("files", 338, 275, 260),
     Measure("functions with vague names, per cent", 15, 0.2, 2),
     Measure("docstrings that begin with What", 281, 0, 10),

@@ -36,6 +36,7 @@ from pipeline.runtime.progress import Progress
 from pipeline.runtime.version import __version__
 from pipeline.web.hands import HandBrowser
 from pipeline.web.jobs import Jobs
+from pipeline.web.leaks import answer_leaks
 from pipeline.web.results import ReportRunner
 from pipeline.web.roster import Roster
 from pipeline.web.safety import FRAME_POLICY, App, Guard
@@ -44,7 +45,7 @@ from pipeline.web.tables import Tables
 
 log = logging.getLogger(__name__)
 
-VIEWS = ("/", "/strategy", "/hands", "/play", "/results")
+VIEWS = ("/", "/strategy", "/hands", "/leaks", "/play", "/results")
 MEDIA_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 INTERNAL_ERROR = "something went wrong here: the terminal where the server runs says what"
 
@@ -117,6 +118,12 @@ class Explorer:
     def find_hands(self, query: dict[str, str]) -> dict[str, Any]:
         """Return a page of the list of hands."""
         return self._hands().find(query.pop("game", ""), query)
+
+    def leaks(self, query: Callable[[str], str]) -> dict[str, Any]:
+        """Return where a player of the dataset loses compared with a loaded agent."""
+        hands = self._hands()
+        players = self.counts.players if self.counts is not None else []
+        return answer_leaks(hands, players, query("game"), query("player"), query("agent"))
 
     def replay(self, number: str, query: Callable[[str], str]) -> dict[str, Any]:
         """Return one hand, step by step."""
@@ -243,6 +250,7 @@ def make_app(explorer: Explorer, host: str = "127.0.0.1", *, needs_token: bool =
         get("spot", lambda request: explorer.spot(_query(request))),
         get("results", lambda request: explorer.results.state(_query(request)("game"))),
         get("hands", lambda request: explorer.find_hands(dict(request.query_params))),
+        get("leaks", lambda request: explorer.leaks(_query(request))),
         get("hands/{hand}", lambda request: explorer.replay(request.path_params["hand"], _query(request))),
         get("tables/{table}", lambda request: tables.view(id_of(request))),
         get("tables/{table}/hint", lambda request: tables.hint(id_of(request))),

@@ -75,6 +75,11 @@ class HandBrowser:
             raise PipelineError(job.error)
         return self._readers[game.name].so_far, job.as_dict()
 
+    def open_game(self, name: str) -> tuple[Game, Archive | None, dict[str, Any] | None]:
+        """Return a game that has hands, the first without a name, and its hands as `_hands` does."""
+        game = self._game(name)
+        return (game, *self._hands(game))
+
     def disagreement(self, game: Game, agent: str, player: str, archive: Archive) -> Job:
         """Return the job that compares an agent with a player in each hand in the background."""
         return self.jobs.start(
@@ -85,8 +90,7 @@ class HandBrowser:
 
     def find(self, game_name: str, query: dict[str, str]) -> dict[str, Any]:
         """Return a page of the list: hands that fit the filter, in the order that is wanted."""
-        game = self._game(game_name)
-        archive, reading = self._hands(game)
+        game, archive, reading = self.open_game(game_name)
         if archive is None or (reading and query.get("agent")):
             return {"reading": reading}
         wanted = _filter(query)
@@ -148,8 +152,7 @@ class HandBrowser:
 
     def replay(self, game_name: str, number: int, player: str) -> dict[str, Any]:
         """Return a hand step by step, with the mixes of every loaded agent."""
-        game = self._game(game_name)
-        archive, reading = self._hands(game)
+        game, archive, reading = self.open_game(game_name)
         if archive is None:
             return {"reading": reading}
         hand = archive.hand(number)

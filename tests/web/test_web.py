@@ -7,6 +7,7 @@ import json
 import re
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -660,6 +661,32 @@ def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> 
     assert rows[0]["disagreement"] == 1
     again = made.hands._disagreement(LIMIT, "@call", "random", archive, lambda *_: pytest.fail("worked out again"))
     np.testing.assert_array_equal(again, work.result)
+
+
+def test_leaks_are_found_and_their_examples_can_be_replayed(with_strength: Any) -> None:
+    client, made = with_strength
+    while (leaks := ask(client, "leaks", player="random", agent="@call"))["working"]:
+        time.sleep(0.05)
+    values = [spot["difference_mbb_per_hand"] for spot in leaks["spots"]]
+    assert values == sorted(values)
+    assert leaks["spots"]
+    for spot in leaks["spots"]:
+        assert len(spot["examples"]) == 3
+        hand = ask(client, f"hands/{spot['examples'][0]}", player="random")
+        assert "random" in hand["names"]
+        assert all(sum(mix) == pytest.approx(1) for mix in spot["mixes"])
+    assert client.get("/api/leaks", params={"player": "x"}).status_code == 400
+    assert client.get("/api/leaks", params={"player": "random", "agent": "x"}).status_code == 400
+
+
+@pytest.fixture(scope="module")
+def with_strength(tmp_path_factory: pytest.TempPathFactory) -> tuple[TestClient, Explorer]:
+    """An explorer of a dataset of Leduc, where spots have hundreds of decisions after few hands."""
+    folder = tmp_path_factory.mktemp("leduc")
+    p.match("@random", "@call", game="leduc.limit.2p", hands=3000, seed=4, log=folder / "logs" / "played.log")
+    p.ingest(folder / "logs", folder / "rows")
+    made = open_explorer(["@call", "@random"], token=TOKEN, data=folder / "rows", save=folder / "played")
+    return entered(make_app(made)), made
 
 
 def test_no_two_lines_of_betting_and_no_two_boards_share_their_counts() -> None:

@@ -5,8 +5,9 @@ import * as strategy from "/assets/strategy.js";
 import * as hands from "/assets/hands.js";
 import * as play from "/assets/play.js";
 import * as results from "/assets/results.js";
+import * as leaks from "/assets/leaks.js";
 
-const VIEWS = { strategy, hands, play, results };
+const VIEWS = { strategy, hands, leaks, play, results };
 let about = null;
 let leave = null;
 let turn = 0;
