@@ -7,7 +7,6 @@ import json
 import re
 import socket
 import threading
-import time
 import urllib.error
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
@@ -665,8 +664,11 @@ def test_disagreement_is_the_least_likely_action_and_is_kept(with_data: Any) -> 
 
 def test_leaks_are_found_and_their_examples_can_be_replayed(with_strength: Any) -> None:
     client, made = with_strength
-    while (leaks := ask(client, "leaks", player="random", agent="@call"))["working"]:
-        time.sleep(0.05)
+    client.get("/api/hands")
+    made.jobs.start("hands leduc.limit.2p", "", lambda _: None).ended.wait(60)
+    ask(client, "leaks", player="random", agent="@call")
+    made.jobs.start("leaks leduc.limit.2p random @call", "", lambda _: None).ended.wait(60)
+    leaks = ask(client, "leaks", player="random", agent="@call")
     values = [spot["difference_mbb_per_hand"] for spot in leaks["spots"]]
     assert values == sorted(values)
     assert leaks["spots"]
