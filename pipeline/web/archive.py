@@ -298,7 +298,9 @@ class ArchiveReader:
         self.data, self.game = data, game
         self.so_far: Archive | None = None
         """the hands read so far, while others are being read"""
-        identity = json.dumps([VERSION, read_manifest(data).fingerprint, game.name, game.text])
+        # the bytes of the hands: the manifest's fingerprint is the same for the same logs in another folder
+        hands = [file.sha256 for file in read_manifest(data).files if file.path.startswith("hands/")]
+        identity = json.dumps([VERSION, hands, game.name, game.text])
         self._name = hashlib.sha256(identity.encode()).hexdigest()[:24]
         self._folder = cache_root() / "explorer"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -113,3 +114,14 @@ def test_a_game_without_hands_and_odd_names_are_refused(logged: tuple[Path, list
     archive = ArchiveReader(data, NOLIMIT).read(no_progress)
     with pytest.raises(PipelineError, match="nobody is called 'cal'"):
         archive.find(Filter(player="cal"))
+
+
+def test_the_same_logs_in_another_folder_get_an_index_of_their_own(
+    logged: tuple[Path, list[Hand]], cache: Path, tmp_path: Path
+) -> None:
+    data, _ = logged
+    ArchiveReader(data, NOLIMIT).read(no_progress)
+    shutil.copytree(data.parent / "logs", tmp_path / "moved")
+    p.ingest(tmp_path / "moved", tmp_path / "rows", strength=False)
+    archive = ArchiveReader(tmp_path / "rows", NOLIMIT).read(no_progress)
+    assert all(str(tmp_path) in file for file in archive.files)
