@@ -12,16 +12,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pipeline.models.measures import BATCHES, Estimate, Winnings, half_width
+from pipeline.models.measures import BATCHES, Estimate, Winnings, half_width, plot_winnings
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.files import check_name
 from pipeline.runtime.tabular import Tabular
+
+if TYPE_CHECKING:
+    from pipeline.runtime.pictures import Picture
 
 
 def seatings(players: int) -> Array:
@@ -169,6 +172,10 @@ class MatchResult(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return a row per agent: its name and the cells of `Winnings`."""
         return [{"agent": name, **self.winnings(i).row()} for i, name in enumerate(self.names)]
+
+    def plot(self) -> Picture:
+        """Return a picture of the winnings with their intervals."""
+        return plot_winnings(self.names, [self.winnings(i) for i in range(len(self.names))])
 
     def __repr__(self) -> str:
         figures = ", ".join(f"{name} {self.winnings(i).text()}" for i, name in enumerate(self.names))

@@ -24,7 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,12 +39,16 @@ from pipeline.models.measures import (
     batch_numbers,
     few_batches,
     percentile,
+    plot_winnings,
 )
 from pipeline.poker.game import Game
 from pipeline.runtime.array_types import Floats, Ints
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.runtime.tabular import Tabular
+
+if TYPE_CHECKING:
+    from pipeline.runtime.pictures import Picture
 
 
 class LineUpSamples(NamedTuple):
@@ -521,6 +525,11 @@ class Tournament(Tabular):
             "total_bankroll": _ranking_json(self.total_bankroll),
             "instant_runoff": _ranking_json(self.instant_runoff),
         }
+
+    def plot(self) -> Picture:
+        """Return a picture of the winnings with their intervals, the first by total bankroll on the left."""
+        standings = self.total_bankroll.standings
+        return plot_winnings([standing.name for standing in standings], [standing.winnings for standing in standings])
 
     def __repr__(self) -> str:
         order = ", ".join(standing.name for standing in self.total_bankroll.standings)

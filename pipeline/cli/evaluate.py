@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pipeline.cli._options import (
+    FILE,
     also_option,
     cluster_option,
     connected,
@@ -17,8 +18,10 @@ from pipeline.cli._options import (
     scope_options,
     seed_option,
 )
-from pipeline.cli._output import print_json, sentence_text, table_text, terminal_table
+from pipeline.cli._output import file_kind, print_json, sentence_text, table_text, terminal_table
 from pipeline.cli._progress import bar
+from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import import_extra
 
 if TYPE_CHECKING:
     from pipeline.evaluation.evaluation import Evaluation
@@ -40,11 +43,14 @@ PLAYER = "player"
     help="Where the best model fails: situation position hand strength opponent. Of many players: player.",
 )
 @also_option()
+@click.option("--picture", type=FILE, help="Draw scores, calibration and learning curves to FILE.svg, .pdf or .png.")
 @format_option("text", "markdown", "csv")
 @seed_option
 @cluster_option
 @json_option
-def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **options: Any) -> None:
+def command(
+    models: tuple[str, ...], data: Path, form: str, as_json: bool, picture: Path | None, **options: Any
+) -> None:
     """Print how close MODELS come to the agents that they imitate, on decisions that were held out of training.
 
     MODELS are bundles, folders of bundles or @agents. The tables have each model's error and log-loss per agent and
@@ -54,11 +60,20 @@ def command(models: tuple[str, ...], data: Path, form: str, as_json: bool, **opt
     from pipeline.report import tables
     from pipeline.report.text import TextTable
 
+    if picture is not None:
+        file_kind(picture, ".svg", ".pdf", ".png", option="--picture")
+        import_extra("matplotlib")  # a missing extra is named before anything is computed
     if is_text(data):
+        if picture is not None:
+            raise PipelineError(f"--picture: {data} holds text rows, whose scores have no streets to draw")
         _score_text(data, models, as_json, options["allow_overlap"])
         return
     cuts, also = options.pop("cuts"), options.pop("also")
     evaluation = _evaluate(data, models, cuts, also, **options)
+    if picture is not None:
+        from pipeline.runtime.pictures import save
+
+        save(evaluation.plot(), picture)
     scores = [score for row in evaluation.shown(PLAYER in cuts) for model in row for score in model.scores]
     if as_json:
         print_json(evaluation.json())

@@ -50,11 +50,13 @@ from pipeline.models.trained_on import TrainedOn, check_trained_on, lent_records
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.dask_cluster import Cluster
 from pipeline.runtime.errors import PipelineError, nearest
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.progress import Progress, no_progress
 from pipeline.runtime.tabular import Tabular
 
 if TYPE_CHECKING:
     from pipeline.evaluation.retraining import LearningCurve
+    from pipeline.runtime.pictures import Picture
 
 
 @dataclass(frozen=True)
@@ -262,6 +264,13 @@ class Evaluation(Tabular):
     def rows(self) -> list[dict[str, Any]]:
         """Return a flat dictionary per score: values and the ends of intervals."""
         return [score.row() for score in self.scores]
+
+    def plot(self) -> Picture:
+        """Return a picture: per agent error and log-loss with intervals and floors, calibration, learning curves."""
+        import_extra("matplotlib")
+        from pipeline.evaluation.pictures import draw_evaluation
+
+        return draw_evaluation(self)
 
     def json(self) -> list[dict[str, Any]]:
         """Return the list that `evaluate --json` prints."""

@@ -22,12 +22,14 @@ from pipeline.poker.cards import NO_CARD, RANKS, class_text
 from pipeline.poker.game import Game
 from pipeline.runtime.arrays import expect, expect_ascending
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.kernels import kernel
 from pipeline.runtime.numeric import lower_bound
 from pipeline.runtime.tabular import Tabular
 
 if TYPE_CHECKING:  # playing needs no datasets
     from pipeline.dataset.load import Decisions
+    from pipeline.runtime.pictures import Picture
 
 SMOOTHING = 2.0
 REACH = 8
@@ -109,6 +111,26 @@ class Chart(Tabular):
             for index in np.flatnonzero(counts.sum(axis=1)).tolist():
                 by_label = dict(zip(self.labels, counts[index].tolist(), strict=True))
                 yield {"after": after, "class": self.class_name(index), "seen": counts[index].sum(), **by_label}
+
+    def plot(self, most: int = 6) -> Picture:
+        """Return a picture: a grid of the starting hands for each of the situations met most often."""
+        import_extra("matplotlib")
+        from pipeline.runtime.pictures import draw_grid, new_picture
+
+        met = np.argsort(-self.counts.sum(axis=(1, 2)), kind="stable")[:most]
+        picture, axes = new_picture(min(3, len(met)), -(-len(met) // 3), height=4.2)
+        classes = self.counts.shape[1]
+        order = np.arange(classes) if classes == CLASSES else np.arange(classes)[::-1]
+        for panel in axes.flat[len(met) :]:
+            panel.set_axis_off()
+        for panel, situation in zip(axes.flat, met, strict=False):
+            counts = self.counts[situation][order]
+            shares = counts / np.maximum(1e-300, counts.sum(axis=1, keepdims=True))
+            draw_grid(panel, shares, [self.class_name(int(index)) for index in order], self.labels)
+            after = betting_text(self.words[situation], len(self.labels) > 3)
+            panel.set_title("first to act" if after == "-" else f"after {after}")
+        axes.flat[0].legend(fontsize=7, ncols=len(self.labels), loc="upper left", bbox_to_anchor=(0, 0), frameon=False)
+        return picture
 
     def json(self, situations: Iterable[int]) -> dict[str, Any]:
         """Return the object that `show chart --json` prints: for each situation the count of each action by class."""

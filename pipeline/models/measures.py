@@ -26,13 +26,17 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from pipeline.runtime.array_types import Array, Bools, Floats, Ints
+from pipeline.runtime.extras import import_extra
 from pipeline.runtime.kernels import kernel
+
+if TYPE_CHECKING:
+    from pipeline.runtime.pictures import Picture
 
 Where = Bools | Ints | slice
 """Which of the rows: flags, numbers or a slice."""
@@ -158,6 +162,24 @@ class Winnings(NamedTuple):
         ]
         note = "   adjusting does not help" if self.adjusted is not None and adjusted is None else ""
         return "   adjusted ".join([f"{parts[0]} {unit}".rstrip(), *parts[1:]]) + note
+
+
+def plot_winnings(names: Sequence[str], won: Sequence[Winnings]) -> Picture:
+    """Draw winnings with their 95 % intervals: as played, and with the luck taken out where that is known."""
+    import_extra("matplotlib")
+    from pipeline.runtime.pictures import Point, draw_points, new_picture
+
+    picture, axes = new_picture(width=max(4.2, 0.9 * len(names)))
+    ways = {"as played": [one.plain for one in won], "luck taken out": [one.adjusted for one in won]}
+    series = {
+        way: [None if one is None else Point(one.value, *(one.interval or (one.value, one.value))) for one in estimates]
+        for way, estimates in ways.items()
+        if any(estimates)
+    }
+    draw_points(axes[0, 0], names, series, "thousandths of a big blind per hand")
+    axes[0, 0].axhline(0, color="#999999", linewidth=0.8)
+    axes[0, 0].legend(fontsize=7, frameon=False)
+    return picture
 
 
 @kernel

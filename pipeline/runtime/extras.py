@@ -31,6 +31,7 @@ EXTRAS = {
     "starlette": "web",
     "uvicorn": "web",
     "pokerkit": "histories",
+    "matplotlib": "plot",
     "dask": "cluster",
     "distributed": "cluster",
     "fsspec": "cluster",

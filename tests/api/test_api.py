@@ -374,3 +374,24 @@ def test_players_are_held_out_in_python_too(rows: Path, tmp_path: Path) -> None:
     p.ingest(rows.parent / "logs", tmp_path / "rows", hold_out="players", strength=False)
     found = p.load(tmp_path / "rows")
     assert all(len(set(found.validation[found.agent == number])) == 1 for number in range(len(found.agents)))
+
+
+def test_results_are_drawn_for_papers_with_the_same_bytes_each_time(
+    copy: p.OpenBundle, rows: Path, tmp_path: Path
+) -> None:
+    from pipeline.runtime.pictures import save
+
+    evaluation = p.evaluate(rows, copy)
+    texts = [axes.get_ylabel() for axes in evaluation.plot().axes]
+    assert texts[:2] == ["argmax error, %", "log-loss, nats"]
+    for result in (evaluation, p.chart(rows), p.match(copy, "@call", hands=40), p.tournament(copy, "@call", hands=40)):
+        assert result.plot()._repr_png_().startswith(b"\x89PNG")
+    for kind, start in (("svg", b"<?xml"), ("pdf", b"%PDF"), ("png", b"\x89PNG")):
+        words = ["evaluate", "--data", str(rows), str(copy.path), "--picture", str(tmp_path / f"a.{kind}")]
+        assert CliRunner().invoke(group, words).exit_code == 0
+        save(evaluation.plot(), tmp_path / f"b.{kind}")
+        assert (tmp_path / f"a.{kind}").read_bytes().startswith(start)
+        assert (tmp_path / f"a.{kind}").read_bytes() == (tmp_path / f"b.{kind}").read_bytes()
+    refused = CliRunner().invoke(group, [*words[:-1], str(tmp_path / "a.gif")])
+    assert refused.exit_code != 0
+    assert not (tmp_path / "a.gif").exists()
