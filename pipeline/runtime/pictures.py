@@ -34,7 +34,7 @@ class Point(NamedTuple):
     high: float
 
 
-class Picture(Figure):  # type: ignore[misc]  # matplotlib is untyped here
+class Picture(Figure):
     """A drawing that a notebook shows by itself."""
 
     def _repr_png_(self) -> bytes:
