@@ -26,10 +26,10 @@ def draw_evaluation(evaluation: Evaluation) -> Picture:
     curves = bool(evaluation.learning)
     picture, axes = new_picture(3 + curves, len(by_agent))
     for row, scored in zip(axes, by_agent, strict=True):
-        shown = _shown(scored)
+        models = _models_to_draw(scored)
         for panel, (measure, label) in zip(row, PANELS.items(), strict=False):
-            _draw_measure(panel, shown, measure, label)
-        _draw_calibration(row[2], shown)
+            _draw_measure(panel, models, measure, label)
+        _draw_calibration(row[2], models)
         row[0].set_title(scored[0].sample.agent, loc="left", fontweight="bold")
         if curves:
             _draw_learning(row[3], [curve for curve in evaluation.learning if curve.agent == scored[0].sample.agent])
@@ -38,7 +38,7 @@ def draw_evaluation(evaluation: Evaluation) -> Picture:
     return picture
 
 
-def _shown(scored: Sequence[Scored]) -> list[Scored]:
+def _models_to_draw(scored: Sequence[Scored]) -> list[Scored]:
     """Return the models, and the best of the baselines."""
     guesses = [model for model in scored if model.candidate.algorithm == BASELINE]
     best = min(guesses, key=lambda model: model.scores[-1].measures["log_loss"].value, default=None)
@@ -51,17 +51,17 @@ def _name(model: Scored) -> str:
     return name if algorithm in (name, name.lstrip("@"), BASELINE) else f"{name} ({algorithm})"
 
 
-def _draw_measure(axes: Any, shown: Sequence[Scored], measure: str, label: str) -> None:
+def _draw_measure(axes: Any, models: Sequence[Scored], measure: str, label: str) -> None:
     """Draw a measure by street with its 95 % intervals, and the floor under which no model can be."""
     scale = 100 if measure == "error" else 1
-    streets = list(dict.fromkeys(score.street for model in shown for score in model.scores))
-    by_model: list[dict[str, ModelScore]] = [{score.street: score for score in model.scores} for model in shown]
+    streets = list(dict.fromkeys(score.street for model in models for score in model.scores))
+    by_model: list[dict[str, ModelScore]] = [{score.street: score for score in model.scores} for model in models]
     series = {
         _name(model): [
             Point(*(scale * end for end in scores[street].measures[measure][:3])) if street in scores else None
             for street in streets
         ]
-        for model, scores in zip(shown, by_model, strict=True)
+        for model, scores in zip(models, by_model, strict=True)
     }
     draw_points(axes, streets, series, label)
     floors = {street: scores[street].floors.get(measure) for scores in by_model for street in scores}
@@ -70,10 +70,10 @@ def _draw_measure(axes: Any, shown: Sequence[Scored], measure: str, label: str) 
         axes.hlines(floor, place - 0.4, place + 0.4, color="black", linewidth=1, label=None if number else "floor")
 
 
-def _draw_calibration(axes: Any, shown: Sequence[Scored]) -> None:
+def _draw_calibration(axes: Any, models: Sequence[Scored]) -> None:
     """Draw how often actions were taken by the probability that the models gave them, over all streets."""
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=0.8)
-    for number, model in enumerate(shown):
+    for number, model in enumerate(models):
         bins = model.calibration[model.scores[-1].street] if model.candidate.algorithm != BASELINE else []
         colour = COLOURS[number % len(COLOURS)]
         for label in bins:
