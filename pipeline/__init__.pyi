@@ -13,6 +13,7 @@ from pipeline.api.games import solve as solve
 from pipeline.api.opponents import CounterStrategy as CounterStrategy
 from pipeline.api.opponents import counter as counter
 from pipeline.api.opponents import exploit as exploit
+from pipeline.api.opponents import leaks as leaks
 from pipeline.api.opponents import profile as profile
 from pipeline.api.overview import describe as describe
 from pipeline.api.play import agent as agent

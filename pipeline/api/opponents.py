@@ -1,4 +1,6 @@
-"""Opponents: `profile` describes players, `counter` beats one, `exploit` says what could be won from an agent."""
+"""Opponents: `profile` describes players, `leaks` says where one loses chips, `counter` beats one, and `exploit` says
+what could be won from an agent.
+"""
 
 from __future__ import annotations
 
@@ -16,6 +18,7 @@ from pipeline.runtime.parallel import processors
 from pipeline.runtime.tabular import ResultList, Tabular
 
 if TYPE_CHECKING:
+    from pipeline.evaluation.leaks import Leaks
     from pipeline.opponents.counters import Exploitability
     from pipeline.opponents.profiles import Profile
     from pipeline.solving.counter import Counter
@@ -214,3 +217,49 @@ def profile(
 
     described = profiles(Path(data), texts(agent) or None, by=texts(by), game=game)
     return ResultList(with_styles(described, Path(data), game=game) if style else described)
+
+
+def leaks(
+    data: AnyPath,
+    agent: str,
+    *,
+    reference: AnyPath | Agent = "@teacher",
+    game: str | None = None,
+    min_decisions: int = 100,
+) -> Leaks:
+    """List the spots in which a player of a dataset loses chips compared with a reference, the worst first.
+
+    Parameters
+    ----------
+    data : path
+        A dataset's folder, of hands whose cards are known.
+    agent : str
+        The player's name in it.
+    reference : str, path or Agent
+        The agent to compare it with.
+    game : str, optional
+        The game's name, where the dataset holds several.
+    min_decisions : int
+        Decisions that a spot needs to be listed.
+
+    Returns
+    -------
+    Leaks
+        `spots`, each with `spot`, `difference`, `played`, `reference`, `groups` and `examples`; `frame()` has a row for
+        each, `difference` is that of all together.
+
+    Examples
+    --------
+    >>> import pipeline as p
+    >>> import tempfile
+    >>> folder = tempfile.mkdtemp()
+    >>> hands = p.match("@raise", "@call", game="kuhn.limit.2p", hands=400, log=f"{folder}/logs/raise.call")
+    >>> summary = p.ingest(f"{folder}/logs", f"{folder}/rows")
+    >>> p.leaks(f"{folder}/rows", "raise", reference="@call").spots[0].played
+    {'f': 0.0, 'c': 0.0, 'r': 1.0}
+    """
+    from pipeline.dataset.load import select_rows
+    from pipeline.evaluation.leaks import find_leaks
+
+    rules = select_rows(Path(data), [agent], game=game).game
+    return find_leaks(Path(data), agent, seat(reference, rules), min_decisions=min_decisions)

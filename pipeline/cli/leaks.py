@@ -101,10 +101,9 @@ def _text(leaks: Leaks, count: int) -> str:
         row += [_mix(leak.played), _mix(leak.reference), percent(leak.untried, 0) + " %", leak.groups[0].hands]
         rows.append(row)
     lines += ["", table_text(head, rows, words=5), ""]
-    certain = sum(leak.is_certain for leak in leaks.spots)
     lines.append(
         sentence_text(
-            f"mbb/h: won more than with the other's choices there, per hand of all hands; * {certain} of {len(leaks)} "
+            f"mbb/h: won more than with the other's choices there, per hand of all hands; * {leaks.certain} of {len(leaks)} "
             "spots lose by more than chance."
         )
     )

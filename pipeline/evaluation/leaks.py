@@ -40,6 +40,7 @@ from pipeline.poker.strength.rows import STRENGTH
 from pipeline.runtime.array_types import Array, Floats
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Progress, no_progress
+from pipeline.runtime.tabular import Tabular
 
 MIN_DECISIONS = 100
 """decisions that a spot needs to be listed"""
@@ -106,20 +107,9 @@ class Leak:
         return self.difference.value < 0 and self.p_value < CERTAIN
 
     def row(self) -> dict[str, Any]:
-        """Return flat values, a line of a table."""
-        return {
-            **self.spot._asdict(),
-            "decisions": self.decisions,
-            "hands": self.hands,
-            "mbb_per_hand": self.won.value,
-            "ci95": self.won.ci95,
-            "difference_mbb_per_hand": self.difference.value,
-            "difference_ci95": self.difference.ci95,
-            "p_value": self.p_value,
-            "untried": self.untried,
-            **{f"played_{label}": share for label, share in self.played.items()},
-            **{f"reference_{label}": share for label, share in self.reference.items()},
-        }
+        """Return the values of a line of a table."""
+        whole = self.json()
+        return {name: value for name, value in whole.items() if name not in ("groups", "examples")}
 
     def json(self) -> dict[str, Any]:
         """Return the object that `leaks --json` prints for a spot."""
@@ -150,7 +140,7 @@ class Leak:
 
 
 @dataclass(frozen=True)
-class Leaks:
+class Leaks(Tabular):
     """A player's spots, the one that loses most first."""
 
     agent: str
@@ -168,15 +158,14 @@ class Leaks:
     def __len__(self) -> int:
         return len(self.spots)
 
+    @property
+    def certain(self) -> int:
+        """Return the number of spots that lose by more than chance."""
+        return sum(leak.is_certain for leak in self.spots)
+
     def rows(self) -> list[dict[str, Any]]:
         """Return a line of flat values per spot."""
         return [leak.row() for leak in self.spots]
-
-    def frame(self) -> Any:
-        """Return a pandas DataFrame with a row per spot."""
-        import pandas as pd
-
-        return pd.DataFrame(self.rows())
 
     def json(self) -> dict[str, Any]:
         """Return the object that `leaks --json` prints."""
@@ -189,6 +178,7 @@ class Leaks:
             **self.won.ends_json(),
             "difference_mbb_per_hand": self.difference.value,
             **self.difference.ends_json("difference_"),
+            "certain": self.certain,
             "left_out": self.left_out,
             "spots": [leak.json() for leak in self.spots],
         }
@@ -274,7 +264,7 @@ def _prepare(decisions: Decisions, usable: Array, reference: Agent, progress: Pr
         part = usable[begin : begin + ASKED_ROWS]
         mixes[begin : begin + len(part)] = reference.probabilities(decisions.rows[part])
     progress(len(usable), len(usable))
-    chosen = _take(decisions, usable)
+    chosen = decisions[usable]
     observed = chosen.rows
     unit = 1000.0 / observed["big_blind"].astype(np.float64)
     won = chosen.result * unit
@@ -293,16 +283,6 @@ def _prepare(decisions: Decisions, usable: Array, reference: Agent, progress: Pr
         hands=int(hand.max()) + 1,
         deals=int(deal.max()) + 1,
     )
-
-
-def _take(decisions: Decisions, which: Array) -> Decisions:
-    """Return some of the decisions."""
-    by_row = ("rows", "action", "deal", "file", "line", "hand", "result", "known", "strength")
-    arrays = [getattr(decisions, name) for name in by_row]
-    taken: dict[str, Any] = {
-        name: None if array is None else array[which] for name, array in zip(by_row, arrays, strict=True)
-    }
-    return replace(decisions, **taken)
 
 
 def _strengths(decisions: Decisions) -> Floats:

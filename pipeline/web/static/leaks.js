@@ -1,6 +1,6 @@
 // The leaks view: the spots where a player of the dataset loses most, compared with a loaded agent.
 
-import { address, ask, choice, el, mixBar, percent, signed, whole } from "/assets/dom.js";
+import { address, ask, choice, el, legend, mixBar, percent, whole } from "/assets/dom.js";
 
 export async function show(place, { about, query, go, current }) {
   const head = el("h1", { className: "hidden" }, "Leaks");
@@ -23,18 +23,17 @@ export async function show(place, { about, query, go, current }) {
     setTimeout(() => current() && location.pathname === "/leaks" && go(location.pathname + location.search, { replace: true }), 1000);
     return;
   }
-  place.replaceChildren(head, controls, summary(leaks), table(leaks));
+  place.replaceChildren(head, controls, summary(leaks), leaks.spots.length ? legend(leaks.spots[0].words) : "", table(leaks));
 }
 
-const around = (value, half) => `${signed(value, 1)} ± ${(half ?? 0).toFixed(1)}`;
+const around = (value, half) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(1)} ± ${(half ?? 0).toFixed(1)}`;
 
 function summary(leaks) {
   const more = leaks.difference_mbb_per_hand <= 0 ? "more" : "less";
   const total = `${Math.abs(leaks.difference_mbb_per_hand).toFixed(1)} ± ${(leaks.difference_ci95 ?? 0).toFixed(1)}`;
-  const certain = leaks.spots.filter((spot) => spot.certain).length;
   return el("div", {},
     el("p", {}, el("b", {}, leaks.player), ` wins ${around(leaks.mbb_per_hand, leaks.ci95)} mbb a hand in ${whole(leaks.hands)} hands. With the choices of ${leaks.agent}, one at a time, it would win ${total} ${more}.`),
-    el("p", { className: "said" }, `${certain} of ${leaks.listed} spots lose by more than chance (★).${leaks.left_out ? ` ${whole(leaks.left_out)} decisions are left out: their cards or results are not known.` : ""}`));
+    el("p", { className: "said" }, `${leaks.certain} of ${leaks.listed} spots lose by more than chance (★).${leaks.left_out ? ` ${whole(leaks.left_out)} decisions are left out: their cards or results are not known.` : ""}`));
 }
 
 function table(leaks) {
