@@ -103,8 +103,8 @@ def _text(leaks: Leaks, count: int) -> str:
     lines += ["", table_text(head, rows, words=5), ""]
     lines.append(
         sentence_text(
-            f"mbb/h: won more than with the other's choices there, per hand of all hands; * {leaks.certain} of {len(leaks)} "
-            "spots lose by more than chance."
+            f"mbb/h: won more than with the other's choices there, per hand of all hands; * {leaks.certain} of "
+            f"{len(leaks)} spots lose by more than chance."
         )
     )
     examples = [(number, leak.examples[0]) for number, leak in enumerate(leaks.spots[:count], 1) if leak.is_certain]
