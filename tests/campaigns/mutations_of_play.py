@@ -12,6 +12,7 @@ import hashlib
 import json
 import logging
 import lzma
+import os
 import random
 import shutil
 import zlib
@@ -19,6 +20,7 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pyarrow as pa
@@ -45,10 +47,12 @@ from pipeline.opponents.profiles import profiles
 from pipeline.poker.cards import parse_cards
 from pipeline.poker.game import actions, find_game
 from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.progress import no_progress
 from pipeline.solving.cfr import ExactSolver
 from pipeline.solving.strategy import load_small_strategy, save_small_strategy
 from pipeline.training.classes import contexts_for, hand_columns
-from pipeline.web.hands import Filter, read_archive, steps_of
+from pipeline.web.archive import ArchiveReader, Filter
+from pipeline.web.hands import steps_of
 
 NOLIMIT = find_game("holdem.nolimit.2p.reverse_blinds")
 LINES = ("", "r300", "cc/r200", "r300c/cr600", "r300c/r900c/c", "r300c/r900c/cc/r2000")
@@ -213,12 +217,15 @@ def attack_counter(luck: random.Random, folder: Path) -> str:
     return "equal" if np.array_equal(mix, solved()) else "another model"
 
 
-def explore(rows: Path, kind: str) -> None:
+def explore(rows: Path, kind: str, cache: Path) -> None:
     """Read the hands as the explorer does: filter and replay them."""
     game = find_game(GAMES[kind])
-    archive = read_archive(rows, game, lambda *_: None)
+    # an index is found by the logs and options of its dataset, which harm to the rows does not change
+    with patch.dict(os.environ, PIPELINE_CACHE=str(cache)):
+        reader = ArchiveReader(rows, game)
+    archive = reader.read(no_progress)
     for player in archive.players:
-        archive.won(player)
+        archive.winnings(player, np.arange(len(archive)))
         archive.find(Filter(player=player, street=1, start=3, made=2))
     for at in range(min(len(archive), 3)):
         steps_of(archive.hand(at), game, None, 0)
@@ -250,7 +257,7 @@ def readers(rows: Path, kind: str, folder: Path) -> dict[str, Callable[[], objec
         "export as logs": lambda: export_hands(rows, "acpc", folder / "out.log"),
         "score": lambda: score_dataset(rows),
         "profile": lambda: profiles(rows),
-        "explorer": lambda: explore(rows, kind),
+        "explorer": lambda: explore(rows, kind, folder / "cache"),
     }
 
 
@@ -304,7 +311,7 @@ def server() -> Any:
     save = scratch_folder()
     explorer = open_explorer(["@random", "@call"], token="t", data=dataset("limit"), games=games, save=save)
     client = TestClient(make_app(explorer, needs_token=False), base_url="http://127.0.0.1:8017")
-    while "reading" in client.get("/api/hands").json():
+    while client.get("/api/hands").json()["reading"]:
         pass
     return client
 
