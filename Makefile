@@ -80,8 +80,8 @@ test-web: $(TESTS) ## The explorer in a real browser (Debian: chromium, chromium
 	@command -v chromium chromedriver >/dev/null || echo "no browser here, so these tests are skipped: install the Debian packages chromium and chromium-driver"
 	$(VENV)/bin/pytest -m browser -rs tests/web/test_web_browser.py
 
-test-long: $(TESTS) ## The tests that take minutes
-	$(VENV)/bin/pytest -m long
+test-long: $(TESTS) ## The tests that take minutes (LONG="PATH...": only these)
+	$(VENV)/bin/pytest -m long $(LONG)
 
 test-wheel: $(TESTS) ## The wheel, outside of the clone, in what README shows
 	$(VENV)/bin/pytest -m 'long or not long' tests/project/test_wheel.py
