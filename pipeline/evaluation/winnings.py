@@ -7,7 +7,6 @@ out) where all hole cards of a game's hands are known; hands of a deal are one s
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -26,6 +25,8 @@ from pipeline.runtime.array_types import Array
 from pipeline.runtime.errors import PipelineError
 
 _COLUMNS = ("file", "hand", "game", "names", "betting", "cards", "payoffs", "deal", "stakes")
+BATCH_HANDS = 16_384
+"""hands that are Python objects at a time"""
 
 
 class PlayerWinnings(NamedTuple):
@@ -78,54 +79,90 @@ def score_dataset(folder: Path | str, probabilities: Path | None = None, *, thre
     Parameters: the dataset's folder; `probabilities`, a Parquet file as `match --probabilities` writes it.
     """
     folder = Path(folder)
-    manifest = read_manifest(folder)
-    rows: dict[str, list[dict[str, Any]]] = {}
-    for row in _rows(folder):
-        rows.setdefault(row["game"], []).append(row)
-    if not rows:
-        raise PipelineError(f"{folder}: no hands; ingest logs first")
     winnings = []
-    for name, of_game in rows.items():
-        if name not in manifest.games:
-            raise PipelineError(f"{folder} has hands of a game that its manifest lacks: ingest into a new folder")
-        game = parse_game(manifest.games[name], name)
+    for game, hands in _gather(folder).items():
         truth = read_truth(probabilities, game.labels) if probabilities is not None else None
-        with translate_parquet_errors(folder / "hands"):
-            gathered = _gather(game, of_game, manifest.options.alias)
-        winnings += _score(gathered, truth, threads)
+        winnings += _score(hands, truth, threads)
     return winnings
 
 
 def dataset_records(folder: Path | str, game: Game) -> tuple[HandRecords, list[str]]:
     """Return the hands of one game of a dataset as records, and the names of the players that their `seats` number."""
-    folder = Path(folder)
-    rows = [row for row in _rows(folder) if row["game"] == game.name]
-    if not rows:
-        raise PipelineError(f"{folder}: no hands of {game.name}; ingest logs first")
-    gathered = _gather(game, rows, read_manifest(folder).options.alias)
-    return gathered.records, gathered.names
+    hands = _gather(Path(folder), game.name)[game]
+    return hands.records, hands.names
 
 
-def _rows(folder: Path) -> Iterator[dict[str, Any]]:
-    """Yield the hands of a dataset that were played by the rules and stakes of its games."""
-    for batch in hand_batches(folder, _COLUMNS):
-        yield from (row for row in batch.to_pylist() if row["stakes"] == "-")
+def _gather(folder: Path, only: str = "") -> dict[Game, _Hands]:
+    """Return the hands, by game, that were played by the rules and stakes of the games; of one game where it is named.
+
+    Hands become arrays a batch at a time: as Python objects they need twenty times the memory.
+    """
+    manifest = read_manifest(folder)
+    gathered: dict[str, _Gathered] = {}
+    for batch in hand_batches(folder, _COLUMNS, BATCH_HANDS):
+        of_game: dict[str, list[dict[str, Any]]] = {}
+        for row in batch.to_pylist():
+            if row["stakes"] == "-" and only in ("", row["game"]):
+                of_game.setdefault(row["game"], []).append(row)
+        for name, rows in of_game.items():
+            if name not in manifest.games:
+                raise PipelineError(f"{folder} has hands of a game that its manifest lacks: ingest into a new folder")
+            if name not in gathered:
+                gathered[name] = _Gathered(parse_game(manifest.games[name], name), manifest.options.alias)
+            with translate_parquet_errors(folder / "hands"):
+                gathered[name].add(rows)
+    if not gathered:
+        raise PipelineError(f"{folder}: no hands{only and f' of {only}'}; ingest logs first")
+    return {hands.game: hands.join() for hands in gathered.values()}
 
 
-def _gather(game: Game, rows: list[dict[str, Any]], alias: dict[str, str]) -> _Hands:
-    """Turn the rows of one game's hands into arrays."""
-    files: dict[str, int] = {}
-    hands = []
-    for row in rows:
-        holes, *board = row["cards"].split("/")
-        payoffs = tuple(float(word) for word in row["payoffs"].split("|"))
-        players = tuple(alias.get(name, name) for name in row["names"].split("|"))
-        hands.append(Hand(row["hand"], row["betting"], tuple(holes.split("|")), tuple(board), payoffs, players))
-    deals = np.array([row["deal"] for row in rows], np.uint64)
-    records, names = records_of(game, hands, deals)
-    file = np.array([files.setdefault(row["file"], len(files)) for row in rows], np.int64)
-    number = np.array([row["hand"] for row in rows], np.int64)
-    return _Hands(records, names, list(files), file, number, has_all_cards(records))
+class _Gathered:
+    """The hands of one game so far, in pieces."""
+
+    def __init__(self, game: Game, alias: dict[str, str]) -> None:
+        self.game, self.alias = game, alias
+        self.names: dict[str, int] = {}
+        self.files: dict[str, int] = {}
+        self.pieces: dict[str, list[Array]] = {}
+        """by column, those of `HandRecords` and the log and number of each hand"""
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        """Turn rows of the table of hands into arrays."""
+        hands = []
+        for row in rows:
+            holes, *board = row["cards"].split("/")
+            payoffs = tuple(float(word) for word in row["payoffs"].split("|"))
+            players = tuple(self.alias.get(name, name) for name in row["names"].split("|"))
+            hands.append(Hand(row["hand"], row["betting"], tuple(holes.split("|")), tuple(board), payoffs, players))
+        records, _ = records_of(self.game, hands, np.array([row["deal"] for row in rows], np.uint64), self.names)
+        columns = {name: value for name, value in vars(records).items() if isinstance(value, np.ndarray)}
+        # totals have at most nine digits; in limit games there are none, and zeros that are not written take no memory
+        columns["sizes"] = (records.sizes if records.sizes.any() else records.sizes[:, :0]).astype(np.int32)
+        columns["file"] = np.array([self.files.setdefault(row["file"], len(self.files)) for row in rows], np.int32)
+        columns["number"] = np.array([row["hand"] for row in rows], np.int64)
+        for name, column in columns.items():
+            self.pieces.setdefault(name, []).append(column)
+
+    def join(self) -> _Hands:
+        """Return all hands; a column's pieces are dropped once it is whole."""
+        longest = max(piece.shape[1] for piece in self.pieces["labels"])
+        sizes = _join(self.pieces.pop("sizes"), longest, np.int64)
+        columns = {name: _join(self.pieces.pop(name), longest) for name in list(self.pieces)}
+        file, number = columns.pop("file"), columns.pop("number")
+        records = HandRecords(self.game, sizes=sizes, **columns)
+        return _Hands(records, list(self.names), list(self.files), file, number, has_all_cards(records))
+
+
+def _join(pieces: list[Array], longest: int, kind: Any = None) -> Array:
+    """Join the pieces of a column; those of actions, whose width differs, get zeros up to the longest hand."""
+    if len({piece.shape[1:] for piece in pieces}) == 1 and kind is None:
+        return np.concatenate(pieces)
+    column = np.zeros((sum(map(len, pieces)), longest), kind or pieces[0].dtype)
+    begin = 0
+    for piece in pieces:
+        column[begin : begin + len(piece), : piece.shape[1]] = piece
+        begin += len(piece)
+    return column
 
 
 def _score(hands: _Hands, truth: TrueProbabilities | None, threads: int) -> list[PlayerWinnings]:

@@ -54,6 +54,8 @@ PreparedHands: TypeAlias = tuple[Terms, Array]
 
 FIT_HANDS = 40_000
 """hands that weights are fitted on: more bring little and take time and memory"""
+PIECE_HANDS = 1 << 14
+"""hands whose terms, some kilobytes each, are in memory at a time once weights are fitted"""
 
 
 class Weights(NamedTuple):
@@ -377,8 +379,18 @@ def adjust(hands: HandRecords, *, fit_hands: int = FIT_HANDS, threads: int = 2) 
     for table in range(len(tables)):
         rows = np.flatnonzero(table_number == table)
         rows = rows[np.argsort(hands.deals[rows], kind="stable")]
-        table_hands = hands.take(rows)
-        adjuster = Adjuster(hands.game, np.unique(table_hands.seats, axis=0), fit_hands, threads)
-        adjuster.add(adjuster.prepare(table_hands))
-        adjusted[hand[rows[table_hands.firsts]]] = adjuster.payoffs()
+        adjuster = Adjuster(hands.game, np.unique(hands.seats[rows], axis=0), fit_hands, threads)
+        firsts = []
+        for piece_rows in np.split(rows, _cuts(hands.deals[rows])):
+            piece = hands.take(piece_rows)
+            firsts.append(hand[piece_rows[piece.firsts]])
+            adjuster.add(adjuster.prepare(piece))
+        adjusted[np.concatenate(firsts)] = adjuster.payoffs()
     return adjusted
+
+
+def _cuts(deals: Array) -> Array:
+    """Return where to cut rows in the order of their deals into pieces of about `PIECE_HANDS`, between deals."""
+    changes = np.flatnonzero(deals[1:] != deals[:-1]) + 1
+    nearest = np.searchsorted(changes, np.arange(PIECE_HANDS, len(deals), PIECE_HANDS))
+    return np.unique(changes[nearest[nearest < len(changes)]])

@@ -98,15 +98,18 @@ def betting_arrays(walk: StateCache, bettings: Sequence[str]) -> tuple[Array, Ar
     return labels, sizes, np.array([state.round for _, _, state in played], np.int64)
 
 
-def records_of(game: Game, hands: Sequence[Hand], deals: Array) -> tuple[HandRecords, list[str]]:
+def records_of(
+    game: Game, hands: Sequence[Hand], deals: Array, names: dict[str, int] | None = None
+) -> tuple[HandRecords, list[str]]:
     """Return the records of a log's hands, and the names of the players that their `seats` number.
 
-    Parameters: `deals` (hands,) uint64, the same for hands of the same cards.
+    Parameters: `deals` (hands,) uint64, the same for hands of the same cards; `names`, the numbers of players that
+    earlier hands had, to which new ones are added.
 
     Raises `ValueError` for hands that cannot have been dealt: kernels take the cards as numbers into tables.
     """
     count, players = len(hands), game.players
-    names: dict[str, int] = {}
+    names = {} if names is None else names
     seats = np.zeros((count, players), np.int64)
     for i, hand in enumerate(hands):
         if len(hand.names) != players or len(hand.holes) != players:

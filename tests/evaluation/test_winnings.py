@@ -1,0 +1,59 @@
+"""Scores of datasets are computed from pieces: the same figures whatever the pieces, and memory for arrays alone."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from pipeline.agents.names import resolve
+from pipeline.arena.match import play_match
+from pipeline.arena.variance import estimator
+from pipeline.evaluation import winnings
+from pipeline.evaluation.winnings import dataset_records, score_dataset
+from pipeline.ingestion.options import options
+from pipeline.ingestion.run import ingest
+from pipeline.poker.game import builtin
+
+NAMES = ("holdem.limit.2p.reverse_blinds", "holdem.nolimit.2p.reverse_blinds")
+
+
+def dataset(folder: Path, hands: int, names: tuple[str, ...] = NAMES) -> Path:
+    for number, name in enumerate(names):
+        game = builtin(name)
+        (folder / name).mkdir(parents=True)
+        for pair in (("@random", "@call"), ("@call", "@equity")):
+            agents = [resolve(agent, game) for agent in pair]
+            play_match(agents, game, hands=hands, seed=number, log=folder / name / pair[0][1:])
+    ingest([folder / name for name in names], folder / "rows", options(strength=False))
+    return folder / "rows"
+
+
+def test_scores_do_not_depend_on_the_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = dataset(tmp_path, 300)
+    whole = score_dataset(rows)
+    assert {(result.game, result.agent) for result in whole} >= {(NAMES[0], "equity"), (NAMES[1], "random")}
+    assert all(result.winnings.adjusted is not None for result in whole)
+    monkeypatch.setattr(winnings, "BATCH_HANDS", 41)
+    monkeypatch.setattr(estimator, "PIECE_HANDS", 70)
+    assert score_dataset(rows) == whole
+
+
+@pytest.mark.parametrize(("name", "per_action"), [(NAMES[0], 2), (NAMES[1], 14)])
+def test_a_hand_that_is_scored_takes_hundreds_of_bytes(
+    name: str, per_action: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(winnings, "BATCH_HANDS", 500)
+    peaks = []
+    for hands in (1_000, 5_000):
+        rows = dataset(tmp_path / str(hands), hands, (name,))
+        dataset_records(rows, builtin(name))
+        tracemalloc.start()
+        records, _ = dataset_records(rows, builtin(name))
+        peaks.append((len(records), tracemalloc.get_traced_memory()[1]))
+        tracemalloc.stop()
+    (few, small), (many, large) = peaks
+    assert many == 5 * few
+    # labels of a byte and totals of eight, as wide as the longest hand
+    assert (large - small) / (many - few) < 150 + per_action * records.labels.shape[1]
