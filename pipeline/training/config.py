@@ -14,7 +14,9 @@ from pipeline.runtime.errors import PipelineError
 
 PATIENCE = 5
 LENGTHS = ("max_iterations", "rounds", "passes")
-"""settings of how long is trained; `trainers.ALGORITHMS` says which of them an algorithm has"""
+"""settings of how long is trained"""
+ALGORITHM_SETTINGS = (*LENGTHS, "rho1", "rho2", "tolerance", "patience", "min_weight")
+"""settings that not every algorithm reads; `trainers.ALGORITHMS` says which of them an algorithm does"""
 ITERATIONS_MEANT = {"boosting": ("rounds",), "classes": ("passes",), "blend": LENGTHS, "majority": (), "frequency": ()}
 """what `iterations` in the parameters of bundles of earlier versions meant, where it was not `max_iterations`"""
 

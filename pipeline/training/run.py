@@ -64,7 +64,7 @@ from pipeline.training.trainers import (
     DEFAULT,
     algorithm_for,
     check_algorithm,
-    check_lengths,
+    check_settings,
     corpora_for,
     train_model,
 )
@@ -286,7 +286,7 @@ def _resolve_defaults(request: Request, game: Game | None) -> Request:
     named = (algorithm_for(name, game, is_free) for name in request.algorithms)
     pattern = request.pattern if game is None else pattern_for(request.pattern, game)
     resolved = replace(request, algorithms=tuple(dict.fromkeys(named)), pattern=pattern, priors=priors)
-    check_lengths(resolved.algorithms, resolved.config)
+    check_settings(resolved.algorithms, resolved.config, game, pattern)
     _check_request(resolved)
     return resolved
 

@@ -32,7 +32,7 @@ from pipeline.poker.game import Game
 from pipeline.runtime.errors import PipelineError, nearest
 from pipeline.runtime.extras import explain_missing, import_extra
 from pipeline.runtime.progress import NO_CALLBACKS, Callbacks
-from pipeline.training.config import LENGTHS, TrainConfig
+from pipeline.training.config import ALGORITHM_SETTINGS, TrainConfig
 from pipeline.training.loop import Context
 from pipeline.training.maxent import ALWAYS, train_maxent
 from pipeline.training.optimizers import OPTIMIZERS
@@ -52,8 +52,8 @@ class Algorithm(NamedTuple):
     """whether it needs the rows as well"""
     package: str | None = None
     """the optional package that it needs"""
-    lengths: tuple[str, ...] = ()
-    """which of `config.LENGTHS` it has"""
+    settings: tuple[str, ...] = ()
+    """which of `config.ALGORITHM_SETTINGS` it reads"""
     chooses: bool = False
     """whether inner rows choose its iteration (see `training.inner`)"""
 
@@ -85,15 +85,23 @@ def check_algorithm(name: str) -> None:
         raise PipelineError(f"--algorithm {name}: {explain_missing(package)} (or name --algorithm l-bfgs)")
 
 
-def check_lengths(algorithms: Sequence[str], config: TrainConfig) -> None:
-    """Refuse a setting of how long is trained that none of the algorithms has."""
-    for length in LENGTHS:
-        if getattr(config, length) is not None and not any(length in ALGORITHMS[name].lengths for name in algorithms):
-            having = ", ".join(name for name, algorithm in ALGORITHMS.items() if length in algorithm.lengths)
-            option = f"--{length.replace('_', '-')}"
-            raise PipelineError(
-                f"{', '.join(algorithms)}: there is no {option} to set; leave it out ({having} have it)"
-            )
+def check_settings(algorithms: Sequence[str], config: TrainConfig, game: Game | None, pattern: Pattern) -> None:
+    """Refuse a setting that none of the algorithms reads, with this pattern and in this game (None: text rows)."""
+    has_classes = game is not None and game.is_holdem and not game.nolimit and game.players == 2
+    for name in (name for name in ALGORITHM_SETTINGS if getattr(config, name) != getattr(TrainConfig, name)):
+        readers = [algorithm for algorithm, entry in ALGORITHMS.items() if name in entry.settings]
+        chosen, reason = {*algorithms} & {*readers}, ""
+        if not chosen:
+            reason = f"{', '.join(readers)} have it"
+        elif name == "passes" and chosen == {"blend"} and not has_classes:
+            reason = "blend has no classes in this game"
+        elif not chosen & {"crf", "logistic"} and all(
+            getattr(one, name, None) is not None for one in pattern.templates
+        ):
+            reason = "each template of the pattern sets it"  # crf and logistic have one penalty for all features
+        if reason:
+            option = name.replace("_", "-")
+            raise PipelineError(f"{', '.join(algorithms)}: there is no --{option} to set ({reason}): leave it out")
 
 
 def algorithm_for(name: str, game: Game | None, is_free: bool = True) -> str:
@@ -187,19 +195,20 @@ def _imported_trainer(module: str) -> Callable[[Task, Corpora, Context], Trained
 
 def _maxent(optimizer: str, previous: bool = False) -> Algorithm:
     trainer = partial(train_maxent, optimizer=optimizer, previous=previous)
-    return Algorithm(trainer, previous=previous, rows=False, lengths=("max_iterations",), chooses=True)
+    settings = ("rho1", "rho2", "max_iterations", "tolerance", "patience", "min_weight")
+    return Algorithm(trainer, previous=previous, rows=False, settings=settings, chooses=True)
 
 
 ALGORITHMS: Mapping[str, Algorithm] = {
     **{name: _maxent(name) for name in OPTIMIZERS},
     "memm": _maxent("l-bfgs", previous=True),
-    "crf": Algorithm(_imported_trainer("crf"), package="pycrfsuite", lengths=("max_iterations",)),
-    "boosting": Algorithm(_imported_trainer("boosting"), package="lightgbm", lengths=("rounds",)),
-    "blend": Algorithm(_imported_trainer("blend"), package="lightgbm", lengths=LENGTHS),
-    "classes": Algorithm(_imported_trainer("classes"), lengths=("passes",)),
+    "crf": Algorithm(_imported_trainer("crf"), package="pycrfsuite", settings=("rho1", "rho2", "max_iterations")),
+    "boosting": Algorithm(_imported_trainer("boosting"), package="lightgbm", settings=("rounds",)),
+    "blend": Algorithm(_imported_trainer("blend"), package="lightgbm", settings=ALGORITHM_SETTINGS),
+    "classes": Algorithm(_imported_trainer("classes"), settings=("passes", "min_weight")),
     "majority": Algorithm(partial(_train_counts, templates=(ALWAYS,))),
     "frequency": Algorithm(partial(_train_counts, templates=(ALWAYS, BETTING))),
-    "logistic": Algorithm(_train_logistic, previous=False, package="sklearn", lengths=("max_iterations",)),
+    "logistic": Algorithm(_train_logistic, previous=False, package="sklearn", settings=("rho2", "max_iterations")),
 }
 
 

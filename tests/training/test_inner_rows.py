@@ -22,7 +22,7 @@ from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
 from pipeline.models.loglinear import LogLinear
 from pipeline.models.prior import ModelPrior
-from pipeline.poker.game import find_game
+from pipeline.poker.game import builtin, find_game
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.numeric import hash_name
 from pipeline.runtime.progress import Callbacks, Step
@@ -34,7 +34,7 @@ from pipeline.training.requests import Request
 from pipeline.training.rows import LEAST_PLAYERS, read_examples
 from pipeline.training.run import train_bundles, train_text
 from pipeline.training.tasks import Corpora, Examples, Task
-from pipeline.training.trainers import ALGORITHMS, train_model
+from pipeline.training.trainers import ALGORITHMS, check_settings, train_model
 
 BETTING = parse_pattern("legal\nbetting")
 
@@ -249,6 +249,36 @@ def test_how_long_is_trained_has_a_name_for_each_algorithm_and_is_refused_elsewh
             TrainConfig(**{length: number})
     assert TrainConfig.from_json(old, "blend") == TrainConfig(rho1=0.1, max_iterations=7, rounds=7, passes=7)
     assert TrainConfig.from_json(old, "majority") == TrainConfig(rho1=0.1)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "setting"),
+    [("boosting", name) for name in ("rho1", "rho2", "tolerance", "patience", "min_weight")]
+    + [("crf", "tolerance"), ("logistic", "rho1"), ("classes", "patience"), ("frequency", "min_weight")],
+)
+def test_settings_that_no_algorithm_reads_are_refused(algorithm: str, setting: str, matches, tmp_path) -> None:
+    config = TrainConfig(**{setting: 3})
+    wanted = Request(matches, tmp_path / "b", ("random",), ("flop",), (algorithm,), BETTING, config=config)
+    with pytest.raises(PipelineError, match=f"{algorithm}: there is no --{setting.replace('_', '-')} to set"):
+        train_bundles(wanted)
+    check_settings([algorithm, "rprop"], config, builtin("kuhn.limit.2p"), BETTING)
+
+
+def test_settings_are_refused_where_the_game_or_the_pattern_leaves_them_without_use() -> None:
+    limit, *others = map(
+        builtin, ("holdem.limit.2p.reverse_blinds", "holdem.nolimit.2p.reverse_blinds", "holdem.limit.3p")
+    )
+    passes, penalty = TrainConfig(passes=3), TrainConfig(rho1=0.1)
+    check_settings(["blend"], passes, limit, BETTING)
+    for game in others:
+        with pytest.raises(PipelineError, match=r"no --passes to set .blend has no classes in this game"):
+            check_settings(["blend"], passes, game, BETTING)
+        check_settings(["blend", "classes"], passes, game, BETTING)
+    own = parse_pattern("[rho1 = 0]\nbetting\nhigh * low")
+    with pytest.raises(PipelineError, match=r"no --rho1 to set .each template of the pattern sets it"):
+        check_settings(["l-bfgs", "blend"], penalty, limit, own)
+    check_settings(["l-bfgs"], penalty, limit, parse_pattern("high\n[rho1 = 0]\nbetting"))
+    check_settings(["l-bfgs"], TrainConfig(rho2=1.0), limit, own)
 
 
 def test_an_algorithm_whose_package_is_missing_is_refused_before_any_work(matches, tmp_path, monkeypatch):

@@ -30,7 +30,7 @@ from pipeline.poker.game import find_game
 from pipeline.poker.strength.queries import find_strengths
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.progress import Callbacks
-from pipeline.training.config import TrainConfig
+from pipeline.training.config import LENGTHS, TrainConfig
 from pipeline.training.requests import Request, add_comparisons
 from pipeline.training.run import FOLDS_EXPECTED, pattern_of_model, score_text, train_bundles, train_text
 from pipeline.training.tasks import Examples, Task
@@ -58,10 +58,11 @@ def data(logs, tmp_path_factory):
 
 
 def request(data: Path, out: Path, **changes: object) -> Request:
-    """A request for little work: each algorithm is limited by the setting that it has."""
+    """A request for little work: each algorithm is limited by the settings that it reads."""
     algorithms = changes.get("algorithms", ("l-bfgs",))
-    lengths = {length: 8 for name in algorithms for length in ALGORITHMS[name].lengths}
-    config = replace(SHORT, **{"max_iterations": None, **lengths})
+    read = {setting for name in algorithms for setting in ALGORITHMS[name].settings}
+    short = {**dict.fromkeys(LENGTHS, 8), "patience": 0, "min_weight": 0}
+    config = TrainConfig(**{name: value for name, value in short.items() if name in read})
     return replace(Request(data, out, ("random",), pattern=THESIS, config=config), **changes)
 
 
@@ -158,7 +159,7 @@ def test_a_model_can_be_trained_again_from_its_bundle_alone(algorithm, data, tmp
     """The pattern's own penalties and minimum were once lost, and the previous action came in twice."""
     pattern = parse_pattern("legal\n[rho1 = 0.25, rho2 = 3, minimum = 2]\nbetting\nhigh * low")
     wanted = request(data, tmp_path / "b", streets=("flop",), algorithms=(algorithm,), pattern=pattern)
-    train_bundles(replace(wanted, config=replace(SHORT, rho1=0.75)))
+    train_bundles(replace(wanted, config=replace(wanted.config, rho1=0.75)))
     part = load_bundle(tmp_path / "b").parts[1]
     kept = part.model.features.pattern.templates[1]
     assert (kept.rho1, kept.rho2, kept.minimum) == (0.25, 3.0, 2)
