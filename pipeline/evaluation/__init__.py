@@ -10,6 +10,7 @@
     hands_to_tell    hands that a perfect detector needs to tell a copy from its source
     retraining       models trained again on parts of their deals: learning curves, copies from two halves
     findings         the contents of the page that shows an evaluation
+    pictures         scores drawn for papers
     winnings         winnings of the players of logs, plain and with the luck taken out
     leaks            where a player loses chips, compared with a reference agent
     hand_story       a logged hand replayed, with what agents would have played
