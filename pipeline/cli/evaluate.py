@@ -44,6 +44,7 @@ PLAYER = "player"
 )
 @also_option()
 @click.option("--picture", type=FILE, help="Draw scores, calibration and learning curves to FILE.svg, .pdf or .png.")
+@click.option("--record", is_flag=True, help="Write the scores of the one bundle into its folder.")
 @format_option("text", "markdown", "csv")
 @seed_option
 @cluster_option
@@ -64,8 +65,9 @@ def command(
         file_kind(picture, ".svg", ".pdf", ".png", option="--picture")
         import_extra("matplotlib")  # a missing extra is named before anything is computed
     if is_text(data):
-        if picture is not None:
-            raise PipelineError(f"--picture: {data} holds text rows, whose scores have no streets to draw")
+        if picture is not None or options["record"]:
+            option = "--record" if picture is None else "--picture"
+            raise PipelineError(f"{option}: {data} holds text rows, whose scores have no streets")
         _score_text(data, models, as_json, options["allow_overlap"])
         return
     cuts, also = options.pop("cuts"), options.pop("also")
@@ -128,20 +130,27 @@ def _evaluate(
     also: tuple[str, ...],
     seed: int,
     cluster: str | None,
+    record: bool,
     **options: Any,
 ) -> Evaluation:
     """Score the models on the chosen decisions; a wrong cut is refused before anything is computed."""
-    from pipeline.evaluation.evaluation import Scope, evaluate_models
+    from pipeline.evaluation.evaluation import Scope, evaluate_models, trained_models
     from pipeline.evaluation.inspection import CUTS
     from pipeline.evaluation.retraining import train_again
+    from pipeline.models.bundle import record_scores
+    from pipeline.runtime.bundled import locate
     from pipeline.runtime.errors import PipelineError, nearest
 
     for cut in cuts:
         if cut not in (*CUTS, PLAYER):
             raise PipelineError(f"cannot cut by {cut!r}{nearest(cut, [*CUTS, PLAYER])}")
+    scope = Scope(**options)
+    folder = locate(models[0])
+    if record and (len(models) > 1 or not (folder / "manifest.json").is_file() or scope.allow_overlap):
+        raise PipelineError("--record is for the folder of one bundle, without options and --allow-overlap")
     with connected(cluster) as dask, bar("evaluate", "agents") as progress:
         evaluation = evaluate_models(
-            *(data, models, Scope(**options)),
+            *(data, models, scope),
             cross="cross" in also,
             seed=seed,
             trusted=True,
@@ -150,7 +159,11 @@ def _evaluate(
         )
     with bar("training again", "models") as progress:
         halves, learning = "halves" in also, "learning" in also
-        return train_again(evaluation, halves=halves, learning=learning, seed=seed, progress=progress)
+        evaluation = train_again(evaluation, halves=halves, learning=learning, seed=seed, progress=progress)
+    if record:
+        rows = [score.row() for model in trained_models(evaluation.shown()[0]) for score in model.scores]
+        record_scores(folder, rows, evaluation.fingerprint)
+    return evaluation
 
 
 def _further_tables(

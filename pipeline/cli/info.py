@@ -105,8 +105,10 @@ def _dataset_text(about: dict[str, Any]) -> str:
 
 
 def _bundle_text(about: dict[str, Any]) -> str:
+    from pipeline.models.shipping import hands_to_tell_text
     from pipeline.report.text import number, percent
 
+    hands = hands_to_tell_text(about["data"])
     rows = [
         [
             " ".join(model["streets"]) or "text rows",
@@ -126,6 +128,7 @@ def _bundle_text(about: dict[str, Any]) -> str:
         "pattern": about["pattern"] or "",
         "options": _options_text(about["options"]),
         "remark": about["data"].get("remark", ""),
+        "told": f"by a perfect detector after {hands}" if hands else "",
         "files": f"{about['files']:,}, {_bytes_text(about['bytes'])}, written by version {about['version']}",
     }
     table = table_text(["street", "algorithm", "rows", "error", "log-loss", ""], rows, words=2)

@@ -33,14 +33,14 @@ from pipeline.models.sizes import Sizes
 from pipeline.models.trained_on import TRAINED_ON, TrainedOn, read_records
 from pipeline.poker.game import Game, parse_game
 from pipeline.runtime.arrays import parse_json, read_arrays, whole_number, write_arrays
-from pipeline.runtime.bundled import locate
+from pipeline.runtime.bundled import check_writable, locate
 from pipeline.runtime.errors import PipelineError
-from pipeline.runtime.files import replacing
+from pipeline.runtime.files import replacing, write_text
 from pipeline.runtime.version import __version__
 
 FORMAT = 1
 ABOUT: dict[str, type] = {
-    **dict.fromkeys(["algorithm", "pattern", "data", "columns", "prior"], str),
+    **dict.fromkeys(["algorithm", "pattern", "data", "columns", "prior", "agent", "street", "scored_on"], str),
     **dict.fromkeys(
         ["rows", "validation_rows", "active", "iterations", "kept_iteration", "inner_rows", "max_iterations"], int
     ),
@@ -48,12 +48,16 @@ ABOUT: dict[str, type] = {
     **dict.fromkeys(
         ["objective", "error", "log_loss", "best_error", "best_log_loss", "baseline_log_loss", "power"], float
     ),
-    **dict.fromkeys(["rho1", "rho2", "tolerance", "min_weight"], float),
+    **dict.fromkeys(["rho1", "rho2", "tolerance", "min_weight", "floor_error", "floor_log_loss"], float),
+    **dict.fromkeys([f"hands_to_tell{end}" for end in ("", "_low", "_high", "_at_most")], float),
     **dict.fromkeys(["options", "parameters", "parts_log_loss", "exponents", "looks_at", "range"], dict),
-    **dict.fromkeys(("priors", "forests"), list),
+    **dict.fromkeys(("priors", "forests", "scores"), list),
     "interrupted": bool,
 }
-"""entries of `about` of a bundle and its models, at any depth, by the type that their readers rely on"""
+"""entries of `about` of a bundle and its models, at any depth, and of recorded scores, with their types"""
+SCORED: tuple[str, ...] = ("agent", "street", "rows", "error", "log_loss", "floor_error", "floor_log_loss")
+SCORED += tuple(f"hands_to_tell{end}" for end in ("", "_low", "_high", "_at_most"))
+"""what is recorded of a row of `evaluate --format csv`"""
 CHART = "chart"
 """the name of the model that is the starting-hand chart"""
 SIZES = "sizes"
@@ -168,6 +172,14 @@ def save_bundle(path: Path, bundle: Bundle, extra: Mapping[str, str] | None = No
         }
         text = json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False)
         (folder / MANIFEST).write_text(text + "\n", encoding="utf-8")
+
+
+def record_scores(path: Path, rows: Sequence[Mapping[str, Any]], data: str) -> None:
+    """Write rows of scores, on data of this fingerprint, into the manifest of a bundle's folder."""
+    check_writable(path)
+    manifest = _read_manifest(path)
+    manifest["about"] |= {"scores": [{key: row[key] for key in SCORED} for row in rows], "scored_on": data}
+    write_text(path / MANIFEST, json.dumps(manifest, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
 
 
 def check_target(path: Path, *sources: Path) -> None:

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from pipeline.models.artifacts import MANIFEST, README, Shipped, describe_start, read_files, write_copy
-from pipeline.models.bundle import Bundle, check_target, load_bundle, read_bundle_manifest
+from pipeline.models.bundle import SCORED, Bundle, check_target, load_bundle, read_bundle_manifest
 from pipeline.runtime.errors import PipelineError
 from pipeline.runtime.version import __version__
 
@@ -55,17 +56,23 @@ def readme(bundle: Bundle, name: str) -> str:
         loss = f"{about['log_loss']:.4f}" if isinstance(about.get("log_loss"), float) else "-"
         rows = f"{about['rows']:,}" if isinstance(about.get("rows"), int) else "-"
         lines.append(f"| {part.name} | {about.get('algorithm', '-')} | {rows} | {error} | {loss} |")
-    return "\n".join([*lines, *_hands_to_tell(bundle)]) + "\n"
+    return "\n".join([*lines, *_recorded_lines(bundle.about)]) + "\n"
 
 
-def _hands_to_tell(bundle: Bundle) -> list[str]:
-    """Return a sentence on the hands to tell that `about` has, under the keys of `evaluate --json`; none without."""
-    hands, ends = bundle.about.get("hands_to_tell"), bundle.about.get("hands_to_tell_interval")
-    if not isinstance(hands, int | float):
-        return []
-    low, high = ends if isinstance(ends, list) and len(ends) == 2 else (None, None)
-    both = f" ({low:.3g} to {high:.3g})" if isinstance(low, int | float) and isinstance(high, int | float) else ""
-    return [
-        "",
-        f"A perfect detector needs about {hands:.3g} hands{both} to tell it from its original with 95 % certainty.",
-    ]
+def _recorded_lines(about: Mapping[str, Any]) -> list[str]:
+    """Return sentences on the scores that `evaluate --record` wrote: floors by street, and the hands to tell."""
+    lines = []
+    for row in about.get("scores", ()):
+        cells = (f"{row[key]:.4f}" if row.get(key) is not None else "-" for key in SCORED[3:7])
+        text = "{}: error {}, log-loss {}; no copy could come below {} and {}.".format(row.get("street"), *cells)
+        lines += ["", text]
+    hands = hands_to_tell_text(about)
+    return [*lines, "", f"A perfect detector needs {hands} to tell it from its original."] if hands else lines
+
+
+def hands_to_tell_text(about: Mapping[str, Any]) -> str:
+    """Return how many hands until 95 % certainty, by recorded scores; empty where they do not say."""
+    row = (about.get("scores") or [{}])[-1]
+    hands, low, high = (row.get(f"hands_to_tell{end}") for end in ("", "_low", "_high"))
+    ends = "" if low is None else f" ({low:.3g} or more)" if high is None else f" ({low:.3g} to {high:.3g})"
+    return "" if hands is None else f"about {hands:.3g} hands{ends}"

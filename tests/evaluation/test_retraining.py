@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,7 +19,7 @@ from pipeline.evaluation.hands_to_tell import hands_to_tell, hands_to_tell_at_mo
 from pipeline.evaluation.retraining import half_mixes, train_again
 from pipeline.ingestion.options import options
 from pipeline.ingestion.run import ingest
-from pipeline.models.bundle import load_bundle
+from pipeline.models.bundle import SCORED, load_bundle
 from pipeline.models.measures import row_measures
 from pipeline.poker.game import builtin
 from pipeline.runtime.errors import PipelineError
@@ -137,3 +138,42 @@ def test_a_learning_curve_is_in_json_too(copied: tuple[Path, Path, Path]) -> Non
     assert len(sizes) >= 3
     last = curves["flop"][-1]
     assert last["log_loss_interval"][0] < last["log_loss"] < last["log_loss_interval"][1]
+
+
+def test_recorded_scores_are_shown_by_info_and_shipped(copied: tuple[Path, Path, Path], tmp_path: Path) -> None:
+    rows, trained, truth = copied
+    bundle = tmp_path / "copy"
+    shutil.copytree(trained, bundle)
+    scored = p.evaluate(rows, bundle, probabilities=truth).rows()
+    (row,) = (row for row in scored if (row["model"], row["street"]) == ("copy", "all"))
+    arguments = ["evaluate", str(bundle), "--data", str(rows), "--probabilities", str(truth), "--record"]
+    CliRunner().invoke(group, arguments, catch_exceptions=False)
+    recorded = p.describe(bundle)["data"]
+    assert recorded["scores"][-1] == {key: row[key] for key in SCORED}
+    assert row["hands_to_tell"] > 0
+    sentence = f"about {row['hands_to_tell']:.3g} hands ({row['hands_to_tell_low']:.3g} "
+    printed = CliRunner().invoke(group, ["info", str(bundle)], catch_exceptions=False).output
+    assert sentence in " ".join(printed.split())
+    for out in (tmp_path / "bot", tmp_path / "bot.zip"):
+        CliRunner().invoke(group, ["ship", str(bundle), "--out", str(out)], catch_exceptions=False)
+        assert p.describe(out)["data"] == recorded
+    readme = (tmp_path / "bot" / "README.md").read_text()
+    assert f"A perfect detector needs {sentence}" in readme
+    assert f"all: error {row['error']:.4f}, log-loss {row['log_loss']:.4f}; no copy" in readme
+    p.train(rows, bundle, agent="hashed", algorithm="frequency")  # other models: their scores are not known
+    assert "scores" not in p.describe(bundle)["data"]
+
+
+def test_scores_are_recorded_of_one_folder_on_new_rows(copied: tuple[Path, Path, Path]) -> None:
+    rows, bundle, _ = copied
+    for models, more in (
+        (["@call"], []),
+        ([str(bundle), str(bundle)], []),
+        ([f"{bundle}:mode=argmax"], []),
+        ([str(bundle)], ["--all-rows", "--allow-overlap"]),
+    ):
+        with pytest.raises(PipelineError, match="--record is for the folder of one bundle"):
+            CliRunner().invoke(
+                group, ["evaluate", *models, "--data", str(rows), "--record", *more], catch_exceptions=False
+            )
+    assert "scores" not in p.describe(bundle)["data"]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import shutil
 import zipfile
-from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,9 +15,9 @@ from training_rows import LIMIT, decisions
 
 from pipeline.api.overview import describe
 from pipeline.features.patterns import parse_pattern
-from pipeline.models.bundle import Bundle, StreetModel, bundle_game, load_bundle, save_bundle
+from pipeline.models.bundle import SCORED, Bundle, StreetModel, bundle_game, load_bundle, record_scores, save_bundle
 from pipeline.models.charts import count_chart
-from pipeline.models.shipping import readme, ship
+from pipeline.models.shipping import ship
 from pipeline.poker.game import find_game
 from pipeline.runtime.arrays import read_arrays, write_arrays
 from pipeline.runtime.errors import PipelineError
@@ -115,7 +115,7 @@ def test_shipping_to_a_folder_or_a_zip_file_keeps_what_it_says(bundle, tmp_path)
     expected = load_bundle(bundle).models[1].predict(flop)
     for name in ("folder", "file.zip"):
         shipped = ship(bundle, tmp_path / name, {"start.sh": "#!/bin/sh\n"})
-        assert shipped.files == 6
+        assert shipped.files == 7
         assert (load_bundle(tmp_path / name).models[1].predict(flop) == expected).all()
         ship(bundle, tmp_path / name, {"start.sh": "#!/bin/sh\n"})
     assert (tmp_path / "folder" / "start.sh").stat().st_mode & 0o111
@@ -124,7 +124,7 @@ def test_shipping_to_a_folder_or_a_zip_file_keeps_what_it_says(bundle, tmp_path)
     assert "./start.sh HOST PORT" in said
     assert "| flop | l-bfgs |" in said
     again = ship(tmp_path / "file.zip", tmp_path / "again" / "file.zip", {"start.sh": "#!/bin/sh\n"})
-    assert again.files == 6
+    assert again.files == 7
     assert (tmp_path / "file.zip").read_bytes() == (tmp_path / "again" / "file.zip").read_bytes()
     with pytest.raises(PipelineError, match="onto itself"):
         ship(bundle, bundle, {})
@@ -226,14 +226,34 @@ def test_arrays_that_share_bytes_are_refused(begin: int, tmp_path: Path) -> None
         read_arrays(len(written).to_bytes(8, "little") + written + data[8 + size :])
 
 
-def test_the_readme_of_a_shipped_bot_says_the_hands_to_tell_that_are_stored() -> None:
-    opened = load_bundle(Path(__file__).parents[1] / "fixtures" / "bundles" / "loglinear.zip")
-    assert "perfect detector" not in readme(opened, "bot")
-    stored = {**opened.about, "hands_to_tell": 12.34, "hands_to_tell_interval": [10.2, 14.1]}
-    assert "needs about 12.3 hands (10.2 to 14.1) to tell it" in readme(replace(opened, about=stored), "bot")
-    assert "needs about 12 hands to tell it" in readme(
-        replace(opened, about={"hands_to_tell": 12, "hands_to_tell_interval": [10, None]}), "bot"
-    )
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"rows": -1},
+        {"error": 10**400},
+        {"agent": 7},
+        {"hands_to_tell": "12"},
+        {"hands_to_tell_low": [1]},
+        {"street": {}},
+    ],
+)
+def test_damaged_scores_are_refused_in_one_sentence(entry: dict[str, Any], tmp_path: Path) -> None:
+    bundle = tmp_path / "bot"
+    with zipfile.ZipFile(FIXTURES / "loglinear.zip") as archive:
+        archive.extractall(bundle)
+    row = dict.fromkeys(SCORED) | {"agent": "a", "street": "all", "rows": 7, "error": 0.25, "log_loss": 0.5}
+    record_scores(bundle, [row], "0f")
+    assert load_bundle(bundle).about["scores"] == [row]
+    record_scores(bundle, [row | entry], "0f")
+    (key,) = entry
+    for refused in (load_bundle, describe, lambda path: ship(path, tmp_path / "out", {})):
+        with pytest.raises(PipelineError, match=rf"manifest.json is damaged \({key} is .*\): copy the bundle or train"):
+            refused(bundle)
+    record = json.loads((bundle / "manifest.json").read_text())
+    record["about"]["scores"] = [7]
+    (bundle / "manifest.json").write_text(json.dumps(record))
+    with pytest.raises(PipelineError, match="is damaged"):
+        load_bundle(bundle)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from click.testing import CliRunner
 
 import pipeline as p
 from pipeline.cli.main import group
+from pipeline.models.shipping import hands_to_tell_text
 
 ROOT = Path(__file__).parents[2]
 READY = ROOT / "models" / "teacher"
@@ -47,6 +49,23 @@ def test_it_says_itself_that_it_is_not_strong() -> None:
     (remark,) = re.findall(r"^  remark +(.*)$", said, re.M)
     (result,) = re.findall(r"adjusted -(\d+).\d ± (\d+)", (ROOT / "models" / "README.md").read_text())
     assert f"{result[0]} ± {int(result[1]) + 1} mbb/h to @teacher" in remark
+
+
+def test_its_recorded_scores_are_those_of_its_command(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "models" / "README.md").read_text()
+    (tmp_path / "data").symlink_to(ROOT / "data")
+    shutil.copytree(READY, tmp_path / "models" / "teacher")
+    monkeypatch.chdir(tmp_path)
+    for line in re.findall(r"^pipeline (?:ingest|evaluate) .*$", page, re.M):
+        printed = CliRunner().invoke(group, shlex.split(line)[1:])
+        assert printed.exit_code == 0, printed.output
+    recorded, now = (p.describe(path)["data"]["scores"] for path in (READY, tmp_path / "models" / "teacher"))
+    assert [row["street"] for row in now] == ["preflop", "flop", "turn", "river", "all"]
+    for before, after in zip(recorded, now, strict=True):
+        assert after == pytest.approx(before)
+    assert re.search(r"about [\d.]+ hands \([\d.]+ to [\d.]+\)", page)[0] == hands_to_tell_text(
+        p.describe(READY)["data"]
+    )
 
 
 @pytest.mark.long
