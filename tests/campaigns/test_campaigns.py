@@ -128,6 +128,14 @@ def test_matches_over_connections_that_break_leave_the_same_logs() -> None:
     assert found["resets"] > 5_000
 
 
+@pytest.mark.parametrize("count", [2, pytest.param(200, marks=pytest.mark.long)])
+def test_matches_while_the_time_of_day_jumps_leave_the_same_logs(count: int) -> None:
+    found = torture("clocks", count, 1)
+    assert found["matches"] == count
+    assert found["readings"] > 100 * count
+    assert found["resumed"] > 0
+
+
 @pytest.mark.parametrize("count", [50, pytest.param(10_000, marks=pytest.mark.long)])
 def test_matches_leave_no_files_and_threads_open(count: int) -> None:
     assert torture("descriptors", count, 1)["matches"] == count

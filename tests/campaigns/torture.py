@@ -146,6 +146,16 @@ def resets(count: int, seed: int, first: int) -> None:
 
 
 @group.command()
+@options(200)
+def clocks(count: int, seed: int) -> None:
+    """Play COUNT matches while the time of day jumps forwards and backwards; the logs must equal undisturbed ones."""
+    from wire_campaign import clocks
+
+    began = time.monotonic()
+    told("clocks", seed, clocks(count, seed), began)
+
+
+@group.command()
 @options(10_000)
 def descriptors(count: int, seed: int) -> None:
     """Play COUNT matches over sockets in one process; it must hold no more files and threads in the end."""
@@ -206,6 +216,7 @@ def pieces() -> list[list[str]]:
         *(["histories", "--count", "4000", "--seed", str(5 + i)] for i in range(5)),
         ["kills", "--count", "520", "--seed", "2"],
         ["growing", "--count", "300", "--seed", "1"],
+        ["clocks", "--count", "200", "--seed", "1"],
     ]
 
 

@@ -22,6 +22,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 from test_misbehaviour import ASKED, DEALERS_FLOODS, FLOODS, LIMIT, MINE, dealt, flood, heard, reset
@@ -266,6 +267,39 @@ def resets(count: int, seed: int, first: int = 0) -> dict[str, Any]:
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+    return dict(outcomes)
+
+
+# Clocks
+
+
+def clocks(count: int, seed: int) -> dict[str, Any]:
+    """Play `count` matches of fifty hands, taken up again after resets, while the time of day jumps.
+
+    Each reading of the clock is up to a thousand days off, forwards or backwards, which is beyond every limit of time;
+    each log must be that of the match by a clock that is right.
+    """
+    outcomes: Counter[str] = Counter()
+    for number in range(count):
+        luck, jumps = random.Random(f"clocks {seed} {number}"), random.Random(number)
+        plan = MatchPlan(luck.choice([LIMIT, NOLIMIT]), ("Alice", "Bob"), 50, number, limits=PATIENT)
+        right_time, readings = time.time, [0]
+
+        def jumping(
+            right_time: Callable[[], float] = right_time, jumps: random.Random = jumps, readings: list[int] = readings
+        ) -> float:
+            readings[0] += 1
+            return right_time() + jumps.uniform(-1000, 1000) * 24 * 3600
+
+        with tempfile.TemporaryDirectory(prefix="clocks-") as name:
+            folder = Path(name)
+            right, _, _ = _disturbed(plan, 1 << 40, luck, folder)
+            for path in folder.iterdir():
+                path.unlink()
+            with patch("time.time", jumping):
+                found, again, broken = _disturbed(plan, 3000, luck, folder)
+        assert found == right, f"match {number} of seed {seed} differs where the clock jumps"
+        outcomes += Counter(matches=1, readings=readings[0], resets=broken, resumed=again)
     return dict(outcomes)
 
 
