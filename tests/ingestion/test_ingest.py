@@ -653,7 +653,7 @@ def test_text_for_wapiti_needs_few_open_files_and_no_name_is_a_path(tmp_path: Pa
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 60, hard))
     try:
-        written = wapiti.export(tmp_path / "rows")
+        written = wapiti.export_wapiti(tmp_path / "rows")
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     assert {path.parent.name for path in written} == {"%2E%2E", "%2E", *(name for two in names[1:] for name in two)}
