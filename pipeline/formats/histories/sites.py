@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from pipeline.formats.histories.history import History, HistoryError
 from pipeline.formats.histories.notation import MAX_SECTION, history_text, parse_history
-from pipeline.runtime.errors import PipelineError
+from pipeline.runtime.extras import import_extra
 
 _MARK = rb"^(?:\xef\xbb\xbf)?[ \t]*"
 _STARTS = {
@@ -139,10 +139,7 @@ def _convert(data: bytes, site: str, decimals: int) -> tuple[History, int]:
 
 def _parser(site: str) -> Any:
     """Return PokerKit's parser for a site."""
-    try:
-        from pokerkit import notation
-    except ImportError:
-        raise PipelineError("logs of sites need PokerKit: pip install 'acpc-pipeline[histories]'") from None
+    notation = import_extra("pokerkit.notation")
     return getattr(notation, f"{_PARSERS[SITES.index(site)]}Parser")()
 
 
