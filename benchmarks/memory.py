@@ -87,13 +87,13 @@ def _play(folder: Path, hands: int) -> None:
 
 def _split(played: Path, out: Path, count: int) -> None:
     """Write hands of a match as logs of one hand."""
-    text = "".join(log.read_text() for log in sorted(played.glob("*.log")))
+    text = "".join(log.read_text(encoding="utf-8") for log in sorted(played.glob("*.log")))
     lines = [line for line in text.splitlines() if line.startswith("STATE:")]
     for number in range(count):
         folder = out / f"{number // 1000:04d}"
         folder.mkdir(parents=True, exist_ok=True)
         header = Header("one", f"{GAME.name}.game", 1, number)
-        (folder / f"{number:07d}.log").write_text(f"{header}\n{lines[number % len(lines)]}\n")
+        (folder / f"{number:07d}.log").write_text(f"{header}\n{lines[number % len(lines)]}\n", encoding="utf-8")
 
 
 def _peak(command: list[str]) -> float:

@@ -20,6 +20,8 @@ def lacks_encoding(call: ast.Call) -> bool:
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     if any(word.arg == "encoding" for word in call.keywords):
         return False
+    if name == "read_text" and call.args:
+        return False  # a path's only argument is the encoding; an installed package's is the name of its file
     if name in ("read_text", "write_text"):
         return isinstance(call.func, ast.Attribute)  # the function of this name in `runtime.files` writes UTF-8
     if name != "open":

@@ -130,7 +130,7 @@ def test_spots_name_decisions() -> None:
         ("cr", "is not BETTING"),
         ("ff:Q", "betting sequence"),
         (":2", "no card"),
-        ("r/:Q", "nobody acts"),
+        ("r/:Q", "no player acts"),
     ):
         with pytest.raises(PipelineError, match=reason):
             small.row(Spot.parse(text))
