@@ -303,7 +303,6 @@ def test_the_more_often_a_decision_must_be_shown_the_less_the_logs_are_trusted(t
         (["--against", "@call", "--game", "kuhn.limit.3p"], "two players"),
         (["--against", "@call", "--game", "holdem.nolimit.2p.reverse_blinds"], "two players"),
         (["--against", "@call", "--game", "leduc.limit.2p", "--share", "2"], "0 to 1"),
-        (["--against", "@call", "--game", "leduc.limit.2p", "--share", "nan"], "0 to 1"),
         (["--against", "@call", "--game", "leduc.limit.2p", "--method", "best", "--share", "0.3"], "wholly"),
         (["--against", "@call", "--game", "leduc.limit.2p", "--method", "dbr"], "found from logs"),
     ],
@@ -313,6 +312,13 @@ def test_bad_input_is_a_sentence(words: list[str], said: str, capsys: pytest.Cap
         main(["counter", *words, "--out", "nowhere"])
     assert ended.value.code == 1
     assert said in capsys.readouterr().err
+
+
+def test_a_share_that_is_no_number_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["counter", "--against", "@call", "--game", "leduc.limit.2p", "--share", "nan", "--out", "nowhere"])
+    assert ended.value.code == 2
+    assert "nan is not a finite number" in capsys.readouterr().err
 
 
 def _logged(players: list[str], game: Game, hands: int, folder: Path) -> Path:

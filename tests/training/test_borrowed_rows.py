@@ -71,7 +71,7 @@ def test_an_agent_is_left_out_of_a_pooled_training_by_name(place: Path) -> None:
     assert load_bundle(place / "others").agents == ("call", "chump-rock")
     with pytest.raises(PipelineError, match=r"'chump-mania'.*did you mean chump-maniac"):
         train(place / "logs-rows", place / "none", without="chump-mania")
-    with pytest.raises(PipelineError, match="leaves nobody"):
+    with pytest.raises(PipelineError, match="leaves no agent to imitate"):
         train(place / "logs-rows", place / "none", agent="call", without="call")
 
 
