@@ -89,7 +89,7 @@ def request(data: Path, out: Path, algorithm: str = "l-bfgs") -> Request:
     """A request in which rprop chooses its iteration on inner rows."""
     config = replace(CONFIG, patience=None) if algorithm == "rprop" else CONFIG
     if algorithm in ("boosting", "majority"):
-        config = replace(config, max_iterations=None)
+        config = TrainConfig()
     pattern = find_pattern("thesis")
     return Request(data, out, ("random",), ("flop",), algorithms=(algorithm,), pattern=pattern, config=config)
 
