@@ -401,12 +401,10 @@ def _score_on_cluster(
 
 
 @lru_cache(maxsize=1)
-def _sample(
-    data: Path, agent: str, side: str | None, truths: tuple[Path, ...], game: str, reads_cards: bool
-) -> DecisionSample:
+def _sample(task: _ScoringTask, agent: str) -> DecisionSample:
     """Read the decisions of one agent, once in this process for all models."""
-    samples = read_samples(data, [agent], side=side, truths=truths, game=game)
-    (sample,) = with_known_cards(samples) if reads_cards else samples
+    samples = read_samples(task.data, [agent], side=task.side, truths=task.truths, game=task.game.name)
+    (sample,) = with_known_cards(samples) if task.reads_cards else samples
     return sample
 
 
